@@ -1,0 +1,3 @@
+"""Logs, metrics, health and the small HTTP server that shows them."""
+
+from __future__ import annotations

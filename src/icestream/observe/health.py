@@ -1,0 +1,52 @@
+"""Whether a process works: what `/live` and `/ready` answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Health:
+    """An answer to a probe; `problems` says what is wrong, and is empty when all is well."""
+
+    problems: tuple[str, ...] = ()
+    facts: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+Probe = Callable[[], Health]
+
+
+def healthy() -> Health:
+    return Health()
+
+
+class Beats:
+    """Loops say that they turn; one that has been silent for longer than it promised is stuck."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._last: dict[str, tuple[float, float]] = {}
+
+    def beat(self, loop: str, *, within_s: float) -> None:
+        """Called by a loop at every turn; the next call is due within `within_s`."""
+        with self._lock:
+            self._last[loop] = (self._clock(), within_s)
+
+    def end(self, loop: str) -> None:
+        """The loop is over and no longer expected to beat."""
+        with self._lock:
+            self._last.pop(loop, None)
+
+    def check(self) -> Health:
+        now = self._clock()
+        with self._lock:
+            silent = {loop: now - at for loop, (at, within_s) in self._last.items() if now - at > within_s}
+        return Health(tuple(f"{loop} has been silent for {age:.0f} s" for loop, age in sorted(silent.items())))
