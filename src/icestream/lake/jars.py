@@ -1,0 +1,98 @@
+"""The Java libraries that Spark needs: fetched once, under a lock, into a folder of our own."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from icestream.errors import EnvironmentMissing
+
+ICEBERG_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+SQLITE_JDBC = "org.xerial:sqlite-jdbc:3.53.4.0"
+_WHERE_FROM = ("spark.jars.repositories", "spark.jars.ivySettings", "spark.jars.excludes")
+DEFAULT_PACKAGES = (ICEBERG_RUNTIME, SQLITE_JDBC)
+
+# Spark resolves `spark.jars.packages` while it starts; a session that does nothing else leaves the jars behind.
+_RESOLVE = """
+import sys
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+builder = builder.config("spark.driver.host", "127.0.0.1")
+for setting in sys.argv[3:]:
+    builder = builder.config(*setting.split("=", 1))
+builder.config("spark.jars.ivy", sys.argv[1]).config("spark.jars.packages", sys.argv[2]).getOrCreate().stop()
+"""
+
+
+def cache_folder() -> Path:
+    explicit = os.environ.get("ICESTREAM_CACHE")
+    if explicit:
+        return Path(explicit)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "icestream"
+
+
+def resolve(packages: Sequence[str] = DEFAULT_PACKAGES, conf: Mapping[str, str] | None = None) -> list[Path]:
+    """The jar files of `packages`. The first call per set of packages downloads them; later ones only look.
+
+    `conf`: Spark's settings, of which those that say where packages come from are heeded.
+    """
+    where = [f"{name}={value}" for name, value in sorted((conf or {}).items()) if name in _WHERE_FROM]
+    name = hashlib.sha256("\n".join([*sorted(packages), *where]).encode()).hexdigest()[:16]
+    folder = cache_folder() / "jars" / name
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _lock(folder.parent / f"{name}.lock"):
+            if not folder.is_dir():
+                _download(packages, where, folder)
+    return sorted(folder.glob("*.jar"))
+
+
+def java_program() -> str:
+    """The `java` that Spark will start."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if program is None or not Path(program).exists():
+        raise EnvironmentMissing(
+            "no Java was found, Spark needs Java 17 or 21",
+            hint="install a JRE (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME",
+        )
+    return program
+
+
+def _download(packages: Sequence[str], where: Sequence[str], folder: Path) -> None:
+    java_program()
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        done = subprocess.run(
+            [sys.executable, "-c", _RESOLVE, scratch, ",".join(packages), *where],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        jars = Path(scratch) / "jars"
+        if done.returncode != 0 or not jars.is_dir():
+            reason = next((line for line in done.stderr.splitlines() if "Exception" in line or "not found" in line), "")
+            raise EnvironmentMissing(
+                f"could not fetch the Java packages {', '.join(packages)}: {reason.strip() or 'Spark did not start'}",
+                hint="check the connection to a Maven repository, or name local files in `spark.jars`",
+            )
+        jars.rename(folder)
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+if __name__ == "__main__":
+    for jar in resolve():
+        sys.stdout.write(f"{jar}\n")

@@ -1,0 +1,125 @@
+"""The Spark session: one per process, and a new SQL session for each table that is worked on."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from icestream.config.settings import Settings
+from icestream.config.spark import FIXED_CONF, JARS, PACKAGES
+from icestream.errors import EnvironmentMissing
+from icestream.lake import jars, python_daemon
+from icestream.lake.catalog import Catalog
+from icestream.lake.java import JAVA_ERRORS
+from icestream.lake.quiet import without_greeting
+
+_TUNING = {
+    # Batches are small: the default of 200 shuffle partitions would cost more than the work.
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.sql.autoBroadcastJoinThreshold": str(64 * 1024 * 1024),
+}
+
+
+@dataclass(frozen=True)
+class LakeOptions:
+    """What a session needs to know; everything of it comes from the settings."""
+
+    catalog_name: str
+    catalog_properties: Mapping[str, str]
+    master: str = "local[*]"
+    packages: tuple[str, ...] = ()
+    jars: tuple[str, ...] = ()
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> LakeOptions:
+        return cls(
+            catalog_name=settings.sink.catalog_name,
+            catalog_properties=settings.sink.catalog_properties(),
+            master=settings.spark.master,
+            packages=settings.spark.all_packages,
+            jars=settings.spark.all_jars,
+            # Ours are in the same settings, and without them nothing works.
+            conf={name: value for name, value in settings.spark.conf.items() if name not in (JARS, PACKAGES)},
+        )
+
+
+class Lake:
+    """A running Spark with one Iceberg catalog."""
+
+    def __init__(self, spark: SparkSession, catalog_name: str) -> None:
+        self.spark = spark
+        self.catalog = Catalog(spark, catalog_name)
+
+    def session(self) -> SparkSession:
+        """A session of its own: SQL settings such as snapshot properties must not leak between tables."""
+        return self.spark.newSession()
+
+    @property
+    def is_running(self) -> bool:
+        """False once Spark has ended by itself: its JVM may well live on, but does no work any more."""
+        return not self.spark.sparkContext._jsc.sc().isStopped()
+
+    def close(self) -> None:
+        self.spark.stop()
+
+
+def open_lake(options: LakeOptions) -> Lake:
+    """Start Spark (some seconds) and open the catalog. Raises EnvironmentMissing or LakeError."""
+    jars.java_program()
+    # Tasks run the interpreter that has our packages; on a cluster it may lie elsewhere.
+    os.environ["PYSPARK_PYTHON"] = options.conf.get("spark.pyspark.python") or sys.executable
+    builder = SparkSession.builder.appName("icestream").master(options.master)
+    for key, value in _configuration(options).items():
+        builder = builder.config(key, value)
+    try:
+        with without_greeting():
+            spark = builder.getOrCreate()
+    except (*JAVA_ERRORS, OSError) as err:
+        raise EnvironmentMissing(
+            f"Spark did not start on {options.master}",
+            hint="check `java -version` (17 or 21) and the `spark` settings",
+        ) from err
+    return Lake(spark, options.catalog_name)
+
+
+def _configuration(options: LakeOptions) -> dict[str, str]:
+    local = options.master.startswith("local")
+    conf = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Jobs of a long copy (see `lake.tasks`) leave cores to the cycles of other tables.
+        "spark.scheduler.mode": "FAIR",
+        "spark.python.daemon.module": python_daemon.__name__,
+        "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{Path(__file__).parent}/log4j2.properties",
+        JARS: ",".join(_jar_files(options)),
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.defaultCatalog": options.catalog_name,
+        **_TUNING,
+        **_catalog_configuration(options),
+    }
+    if local:
+        conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return conf | dict(options.conf) | FIXED_CONF
+
+
+def _jar_files(options: LakeOptions) -> list[str]:
+    packages = [*jars.DEFAULT_PACKAGES, *options.packages]
+    return [*(str(path) for path in jars.resolve(packages, options.conf)), *options.jars]
+
+
+def _catalog_configuration(options: LakeOptions) -> dict[str, str]:
+    prefix = f"spark.sql.catalog.{options.catalog_name}"
+    conf = {
+        prefix: "org.apache.iceberg.spark.SparkCatalog",
+        # Another session must not read an old snapshot out of this one's cache.
+        f"{prefix}.cache-enabled": "false",
+    }
+    return conf | {f"{prefix}.{key}": value for key, value in options.catalog_properties.items()}
