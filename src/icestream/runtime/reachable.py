@@ -1,0 +1,31 @@
+"""Waiting, at a start, for databases that cannot be reached yet."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from icestream.errors import SourceUnavailable, StateUnavailable
+from icestream.observe.logs import fields
+from icestream.runtime.backoff import Backoff
+
+log = logging.getLogger(__name__)
+
+
+def when_reachable(step: Callable[[], object], stop: threading.Event) -> bool:
+    """Repeats `step`, with growing pauses, until both databases could be reached; False if told to stop before.
+
+    Raises what a person has to change. A connection attempt that hangs delays the answer to `stop` by its timeout.
+    """
+    backoff = Backoff()
+    while not stop.is_set():
+        try:
+            step()
+        except (SourceUnavailable, StateUnavailable) as err:
+            delay = backoff.delay_after(0)
+            log.warning("waiting for postgresql", extra=fields(reason=err, hint=err.hint, next_try_s=delay))
+            stop.wait(delay)
+        else:
+            return not stop.is_set()
+    return False
