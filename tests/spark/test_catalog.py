@@ -1,0 +1,45 @@
+"""The catalog: what Iceberg refuses is for a person to change, and is not tried again for ever."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from icestream.config import load
+from icestream.config.spark import JARS, PACKAGES
+from icestream.errors import LakeError, Retry
+from icestream.lake.catalog import TableSpec
+from icestream.lake.jars import DEFAULT_PACKAGES
+from icestream.lake.layout import Layout
+from icestream.lake.schema import LakeColumn
+from icestream.lake.session import Lake, LakeOptions, _configuration
+from icestream.model.types import Kind, TargetType
+from support.settings_texts import ENOUGH
+
+
+@pytest.mark.parametrize("expression", ["nope", "day(id)", "bucket[4](score)"])
+def test_a_partition_that_iceberg_refuses_needs_a_person(lake: Lake, expression: str) -> None:
+    columns = [LakeColumn("id", TargetType(Kind.INT), is_key=True), LakeColumn("score", TargetType(Kind.DOUBLE))]
+    with pytest.raises(LakeError) as caught:
+        lake.catalog.create("refused", "orders", TableSpec(columns, layout=Layout(partition=(expression,))))
+    assert caught.value.retry is Retry.NEVER
+    assert lake.catalog.load("refused", "orders") is None
+
+
+def test_jars_of_the_spark_settings_add_to_our_own(tmp_path: Path) -> None:
+    overrides = {"spark.jars": "/one.jar", "spark.conf": {JARS: "/two.jar, /three.jar", "spark.x": "1"}}
+    settings = load(None, ENOUGH, overrides).settings
+    conf = _configuration(LakeOptions.from_settings(settings))
+    *ours, one, two, three = conf[JARS].split(",")
+    assert (one, two, three, conf["spark.x"]) == ("/one.jar", "/two.jar", "/three.jar", "1")
+    assert any("iceberg-spark-runtime" in jar for jar in ours)
+
+
+def test_packages_of_the_spark_settings_add_to_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("icestream.lake.jars.resolve", lambda packages, conf: asked.extend(packages) or [])
+    settings = load(None, ENOUGH, {"spark.packages": "a:b:1", "spark.conf": {PACKAGES: "c:d:2"}}).settings
+    conf = _configuration(LakeOptions.from_settings(settings))
+    assert asked == [*DEFAULT_PACKAGES, "a:b:1", "c:d:2"]
+    assert PACKAGES not in conf, "Spark would put them in the place of ours"
