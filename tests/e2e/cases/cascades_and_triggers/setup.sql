@@ -1,0 +1,9 @@
+CREATE TABLE parents (id int PRIMARY KEY, name text);
+CREATE TABLE kept (id int PRIMARY KEY, parent int REFERENCES parents ON DELETE SET NULL ON UPDATE CASCADE);
+CREATE TABLE removed (id int PRIMARY KEY, parent int REFERENCES parents ON DELETE CASCADE ON UPDATE CASCADE);
+CREATE TABLE audit (n serial PRIMARY KEY, what text);
+CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('INSERT INTO %I.audit (what) VALUES (%L)', TG_TABLE_SCHEMA, TG_OP || ' ' || coalesce(NEW.id, OLD.id)); RETURN NULL; END $$;
+CREATE TRIGGER audited AFTER INSERT OR UPDATE OR DELETE ON parents FOR EACH ROW EXECUTE FUNCTION note();
+INSERT INTO parents VALUES (1, 'a'), (2, 'b');
+INSERT INTO kept VALUES (1, 1), (2, 2);
+INSERT INTO removed VALUES (1, 1), (2, 2);

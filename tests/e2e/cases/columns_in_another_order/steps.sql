@@ -1,0 +1,8 @@
+ALTER TABLE t DROP COLUMN a;
+ALTER TABLE t ADD COLUMN a text DEFAULT 'a';
+INSERT INTO t (c, a, id, b) VALUES ('c2', 'a2', 2, 'b2');
+-- WAIT
+ALTER TABLE t DROP COLUMN c;
+ALTER TABLE t ADD COLUMN d int;
+INSERT INTO t VALUES ('b3', 3, 'a3', 3);
+UPDATE t SET b = 'B1' WHERE id = 1;

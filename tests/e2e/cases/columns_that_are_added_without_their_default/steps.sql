@@ -1,0 +1,5 @@
+INSERT INTO t VALUES (2, 'two');
+ALTER TABLE t ADD COLUMN b int DEFAULT 7;
+INSERT INTO t VALUES (3, 'three');
+-- WAIT
+UPDATE t SET a = 'ONE' WHERE id = 1;

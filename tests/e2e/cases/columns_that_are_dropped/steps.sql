@@ -1,0 +1,4 @@
+INSERT INTO t VALUES (3, 'a3', 'b3');
+ALTER TABLE t DROP COLUMN a;
+INSERT INTO t VALUES (4, 'b4');
+UPDATE t SET b = 'b1 new' WHERE id = 1;

@@ -1,0 +1,5 @@
+INSERT INTO t VALUES (2, 'two');
+ALTER TABLE t RENAME a TO b;
+INSERT INTO t VALUES (3, 'three');
+-- WAIT
+UPDATE t SET b = 'ONE' WHERE id = 1;

@@ -1,0 +1,10 @@
+INSERT INTO t VALUES (3, 'old');
+-- WAIT
+INSERT INTO t VALUES (4, 'old');
+-- WAIT
+BEGIN;
+ALTER TABLE t DROP COLUMN a;
+ALTER TABLE t ADD COLUMN a text DEFAULT 'new';
+UPDATE t SET a = 'updated' WHERE id = 2;
+INSERT INTO t VALUES (5, 'inserted');
+COMMIT;

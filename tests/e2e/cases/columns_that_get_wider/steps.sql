@@ -1,0 +1,7 @@
+INSERT INTO t VALUES (3, 3, 2.5, 3.25, 'ghi');
+ALTER TABLE t ALTER n TYPE bigint, ALTER f TYPE double precision, ALTER d TYPE numeric(12,2), ALTER v TYPE text;
+INSERT INTO t VALUES (4, 4000000000, 1e300, 1234567890.75, 'longer');
+-- WAIT
+ALTER TABLE t ALTER id TYPE bigint;
+UPDATE t SET n = n + 4000000000 WHERE id = 1;
+INSERT INTO t VALUES (5000000000, 5, 5, 5, 'five');

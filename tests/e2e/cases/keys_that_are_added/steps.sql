@@ -1,0 +1,8 @@
+UPDATE t SET v = 'X' WHERE code = 'a';
+ALTER TABLE t ADD PRIMARY KEY (id);
+ALTER TABLE t REPLICA IDENTITY DEFAULT;
+UPDATE t SET code = 'aa' WHERE id = 1;
+-- WAIT
+DROP INDEX by_code;
+INSERT INTO t VALUES (3, 'aa', 'z');
+DELETE FROM t WHERE id = 2;

@@ -1,0 +1,10 @@
+CREATE TABLE ranged (id int PRIMARY KEY, v text) PARTITION BY RANGE (id);
+CREATE TABLE ranged_0 PARTITION OF ranged FOR VALUES FROM (0) TO (10);
+CREATE TABLE ranged_1 PARTITION OF ranged FOR VALUES FROM (10) TO (20);
+CREATE TABLE listed (id int, kind text, v text, PRIMARY KEY (id, kind)) PARTITION BY LIST (kind);
+CREATE TABLE listed_a PARTITION OF listed FOR VALUES IN ('a') PARTITION BY HASH (id);
+CREATE TABLE listed_a_0 PARTITION OF listed_a FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+CREATE TABLE listed_a_1 PARTITION OF listed_a FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+CREATE TABLE listed_b PARTITION OF listed FOR VALUES IN ('b');
+INSERT INTO ranged VALUES (1, 'one'), (11, 'eleven');
+INSERT INTO listed SELECT g, k, k || g FROM generate_series(1, 4) g, unnest(ARRAY['a', 'b']) k;

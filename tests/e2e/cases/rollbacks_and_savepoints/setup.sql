@@ -1,0 +1,2 @@
+CREATE TABLE ledger (id int PRIMARY KEY, amount int);
+INSERT INTO ledger VALUES (1, 100), (2, 200);

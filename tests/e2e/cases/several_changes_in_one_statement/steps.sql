@@ -1,0 +1,4 @@
+INSERT INTO t VALUES (3, 3, 'b3', 2.5, 3.5);
+ALTER TABLE t ALTER a TYPE bigint, DROP COLUMN b, ADD COLUMN e text DEFAULT 'e', ALTER c TYPE double precision, ALTER d TYPE numeric(9,1), ADD COLUMN f int;
+INSERT INTO t VALUES (4, 4000000000, 0.1, 12345678.9, 'e4', 4);
+UPDATE t SET f = 1 WHERE id = 1;

@@ -1,0 +1,7 @@
+UPDATE t SET v = 'updated' WHERE id <= 2;
+DELETE FROM t WHERE id = 3;
+-- WAIT
+UPDATE t SET v = 'again', part = 'p9' WHERE id = 1;
+UPDATE t SET id = 40 WHERE id = 4;
+ALTER TABLE t ADD COLUMN n int;
+INSERT INTO t VALUES (3, 'back', 'p0', 3);

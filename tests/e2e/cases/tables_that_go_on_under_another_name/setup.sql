@@ -1,0 +1,4 @@
+CREATE SCHEMA shop;
+CREATE TABLE t (id int PRIMARY KEY, v text);
+CREATE TABLE other (id int PRIMARY KEY);
+INSERT INTO t VALUES (1, 'a');

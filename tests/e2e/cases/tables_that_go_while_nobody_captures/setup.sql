@@ -1,0 +1,10 @@
+CREATE TABLE dropped (id int PRIMARY KEY, v text);
+CREATE TABLE made_again (id int PRIMARY KEY, v text);
+CREATE TABLE renamed (id int PRIMARY KEY, v text);
+CREATE TABLE moved (id int PRIMARY KEY, v text);
+CREATE TABLE beside (id int PRIMARY KEY, v text);
+INSERT INTO dropped VALUES (1, 'x');
+INSERT INTO made_again VALUES (1, 'x');
+INSERT INTO renamed VALUES (1, 'x');
+INSERT INTO moved VALUES (1, 'x');
+INSERT INTO beside VALUES (1, 'x');

@@ -1,0 +1,25 @@
+BEGIN;
+INSERT INTO t VALUES (10, 'before');
+UPDATE t SET v = 'before' WHERE id = 1;
+TRUNCATE t RESTART IDENTITY;
+INSERT INTO t (v) VALUES ('between');
+TRUNCATE t;
+INSERT INTO t (v) VALUES ('after'), ('after');
+UPDATE t SET v = 'after all' WHERE id = 2;
+DELETE FROM t WHERE id = 3;
+COMMIT;
+INSERT INTO t (id, v) VALUES (1, 'like a copied one');
+-- WAIT
+BEGIN;
+SAVEPOINT a;
+TRUNCATE t;
+INSERT INTO t VALUES (50, 'never');
+ROLLBACK TO SAVEPOINT a;
+INSERT INTO t VALUES (4, 'kept');
+COMMIT;
+-- WAIT
+BEGIN;
+TRUNCATE t;
+INSERT INTO t VALUES (2, 'end');
+COMMIT;
+INSERT INTO t VALUES (1, 'end');

@@ -1,0 +1,7 @@
+BEGIN;
+INSERT INTO t VALUES (2, 'before');
+TRUNCATE t;
+INSERT INTO t VALUES (12, 'after');
+COMMIT;
+-- WAIT
+INSERT INTO t VALUES (3, 'later');

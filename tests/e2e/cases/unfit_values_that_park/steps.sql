@@ -1,0 +1,9 @@
+INSERT INTO strict VALUES (2, 2);
+INSERT INTO partly VALUES (3, 'NaN', 3);
+INSERT INTO beside VALUES (2, 'NaN');
+-- WAIT
+INSERT INTO strict VALUES (3, 'NaN');
+INSERT INTO partly VALUES (4, 4, 'NaN');
+INSERT INTO beside VALUES (3, 3);
+-- WAIT
+INSERT INTO beside VALUES (4, 4);

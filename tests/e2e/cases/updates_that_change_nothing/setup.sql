@@ -1,0 +1,4 @@
+CREATE TABLE t (id int PRIMARY KEY, v text);
+CREATE TABLE quiet (id int PRIMARY KEY);
+INSERT INTO t VALUES (1, 'a'), (2, NULL);
+INSERT INTO quiet VALUES (1);

@@ -1,0 +1,6 @@
+CREATE TABLE t (id int PRIMARY KEY, v text);
+CREATE VIEW seen AS SELECT * FROM t;
+CREATE MATERIALIZED VIEW stored AS SELECT * FROM t;
+CREATE TABLE left_out (id int PRIMARY KEY);
+CREATE TABLE left_alone (a int);
+INSERT INTO t VALUES (1, 'a');

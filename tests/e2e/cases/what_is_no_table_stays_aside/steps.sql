@@ -1,0 +1,9 @@
+CREATE TEMPORARY TABLE passing (id int PRIMARY KEY);
+INSERT INTO passing VALUES (1);
+INSERT INTO seen VALUES (2, 'through the view');
+INSERT INTO left_out VALUES (1);
+UPDATE seen SET v = 'A' WHERE id = 1;
+REFRESH MATERIALIZED VIEW stored;
+-- WAIT
+DROP VIEW seen;
+INSERT INTO t VALUES (3, 'c');

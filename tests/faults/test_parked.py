@@ -1,0 +1,25 @@
+"""A table that a worker had to park, for as long as its log is kept."""
+
+from __future__ import annotations
+
+from icestream.model.table import TableState
+from icestream.runtime.resume import resume_tables
+from icestream.state.retention import Retention
+from support.shop import Shop
+
+
+def test_a_resumed_table_takes_in_everything_that_happened_while_it_was_parked(shop: Shop) -> None:
+    customers, orders = shop.keys
+    pipeline = shop.pipeline
+    shop.go_live()
+    pipeline.tables.park(customers, "no right", seen=pipeline.tables.get(customers), is_resumable=True)
+    with pipeline.capturing():
+        shop.change()
+        shop.bring_forward()
+        Retention(pipeline.db, pipeline.settings.pipeline).give_up_passed(keep_s=0, parked_keep_s=3600)
+        assert shop.states() == {customers: TableState.PARKED, orders: TableState.LIVE}
+        shop.change()
+        (resumed,) = resume_tables(pipeline.db, pipeline.settings, [customers])
+        assert resumed.waiting > 0
+        shop.bring_forward()
+    shop.assert_mirrored()
