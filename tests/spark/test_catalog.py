@@ -36,6 +36,21 @@ def test_jars_of_the_spark_settings_add_to_our_own(tmp_path: Path) -> None:
     assert any("iceberg-spark-runtime" in jar for jar in ours)
 
 
+def test_options_of_the_jvm_add_to_our_own() -> None:
+    added = {"spark.driver.extraJavaOptions": "-Dx=1", "spark.driver.extraClassPath": "/their.jar"}
+    conf = _configuration(LakeOptions.from_settings(load(None, ENOUGH, {"spark.conf": added}).settings))
+    assert "log4j2.properties" in conf["spark.driver.extraJavaOptions"]
+    assert conf["spark.driver.extraJavaOptions"].endswith(" -Dx=1")
+    assert "iceberg-spark-runtime" in conf["spark.driver.extraClassPath"]
+    assert conf["spark.driver.extraClassPath"].endswith(":/their.jar")
+
+
+def test_executors_of_a_cluster_get_our_jars() -> None:
+    settings = load(None, ENOUGH, {"spark.master": "spark://host:7077"}).settings
+    conf = _configuration(LakeOptions.from_settings(settings))
+    assert "iceberg-spark-runtime" in conf[JARS]
+
+
 def test_packages_of_the_spark_settings_add_to_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr("icestream.lake.jars.resolve", lambda packages, conf: asked.extend(packages) or [])

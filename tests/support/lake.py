@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import pytest
 
 from icestream.lake.session import Lake, LakeOptions, open_lake
 from icestream.model.ids import new_id
+
+# Read by every Spark that a test starts: none lives long enough for the second compiler to pay off.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
 
 @pytest.fixture(scope="session")

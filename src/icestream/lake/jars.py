@@ -1,4 +1,7 @@
-"""The Java libraries that Spark needs: fetched once, under a lock, into a folder of our own."""
+"""The Java libraries that Spark needs: fetched once, under a lock, into a folder of our own.
+
+`python -m icestream.lake.jars` does that ahead of time, and prepares the machine for quick starts.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from icestream.errors import EnvironmentMissing
+from icestream.lake import class_archive
 
 ICEBERG_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 SQLITE_JDBC = "org.xerial:sqlite-jdbc:3.53.4.0"
@@ -55,6 +59,11 @@ def resolve(packages: Sequence[str] = DEFAULT_PACKAGES, conf: Mapping[str, str] 
     return sorted(folder.glob("*.jar"))
 
 
+def java_options(jars: Sequence[Path]) -> str:
+    """What makes a JVM with these jars on its class path start faster, if there is something."""
+    return class_archive.java_options(jars, _archives(), java_program())
+
+
 def java_program() -> str:
     """The `java` that Spark will start."""
     home = os.environ.get("JAVA_HOME")
@@ -65,6 +74,10 @@ def java_program() -> str:
             hint="install a JRE (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME",
         )
     return program
+
+
+def _archives() -> Path:
+    return cache_folder() / "classes"
 
 
 def _download(packages: Sequence[str], where: Sequence[str], folder: Path) -> None:
@@ -94,5 +107,4 @@ def _lock(path: Path) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    for jar in resolve():
-        sys.stdout.write(f"{jar}\n")
+    class_archive.try_making(resolve(), _archives(), java_program())

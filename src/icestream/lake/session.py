@@ -15,8 +15,12 @@ from icestream.config.spark import FIXED_CONF, JARS, PACKAGES
 from icestream.errors import EnvironmentMissing
 from icestream.lake import jars, python_daemon
 from icestream.lake.catalog import Catalog
+from icestream.lake.class_archive import class_path
 from icestream.lake.java import JAVA_ERRORS
 from icestream.lake.quiet import without_greeting
+
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_CLASS_PATH = "spark.driver.extraClassPath"
 
 _TUNING = {
     # Batches are small: the default of 200 shuffle partitions would cost more than the work.
@@ -89,7 +93,6 @@ def open_lake(options: LakeOptions) -> Lake:
 
 
 def _configuration(options: LakeOptions) -> dict[str, str]:
-    local = options.master.startswith("local")
     conf = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -98,21 +101,33 @@ def _configuration(options: LakeOptions) -> dict[str, str]:
         "spark.python.daemon.module": python_daemon.__name__,
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
         "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{Path(__file__).parent}/log4j2.properties",
-        JARS: ",".join(_jar_files(options)),
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.defaultCatalog": options.catalog_name,
         **_TUNING,
         **_catalog_configuration(options),
     }
-    if local:
+    if options.master.startswith("local"):
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    return conf | dict(options.conf) | FIXED_CONF
+    return conf | dict(options.conf) | _libraries(options) | FIXED_CONF
 
 
-def _jar_files(options: LakeOptions) -> list[str]:
-    packages = [*jars.DEFAULT_PACKAGES, *options.packages]
-    return [*(str(path) for path in jars.resolve(packages, options.conf)), *options.jars]
+def _libraries(options: LakeOptions) -> dict[str, str]:
+    """Jars and options of the JVM; those of the settings add to ours."""
+    ours = jars.resolve([*jars.DEFAULT_PACKAGES, *options.packages], options.conf)
+    java_options = [f'"-Dlog4j2.configurationFile=file:{Path(__file__).parent}/log4j2.properties"']
+    if _is_one_jvm(options.master) and not options.jars:
+        java_options.append(jars.java_options(ours))
+        conf = {_CLASS_PATH: ":".join(filter(None, [class_path(ours), options.conf.get(_CLASS_PATH)]))}
+    else:
+        # One class loader for all of them, or ours would not find theirs.
+        conf = {JARS: ",".join([*map(str, ours), *options.jars])}
+    java_options.append(options.conf.get(_JAVA_OPTIONS, ""))
+    return conf | {_JAVA_OPTIONS: " ".join(filter(None, java_options))}
+
+
+def _is_one_jvm(master: str) -> bool:
+    """Whether driver and executor are the same process."""
+    return master.startswith("local") and not master.startswith("local-cluster")
 
 
 def _catalog_configuration(options: LakeOptions) -> dict[str, str]:
