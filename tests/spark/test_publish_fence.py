@@ -28,8 +28,8 @@ def stage_rows(lake: Lake, table: AppliedTable, first: int, last: int, *, offset
     """A worker with its own view of the table stages the rows [first, last)."""
     own = lake.catalog.load(table.target.namespace, "t")
     assert own is not None
-    session = lake.session()
-    stage = Stage.begin(own, session, base=own.head(), commit_id=new_id())
+    session = lake.spark.newSession()
+    stage = Stage.begin(own, session, owner=OWNER, base=own.head(), commit_id=new_id())
     rows = session.range(first, last).selectExpr("cast(id as int) as id", "'x' as v")
     stage.append(rows, "1/1", cursor_summary(OWNER, Cursor(EPOCH, offset, offset)))
     return stage.finish()
@@ -86,7 +86,7 @@ def test_beginning_a_stage_drops_the_branch_of_an_earlier_attempt(lake: Lake, ta
 
 def test_a_branch_that_somebody_else_wrote_to_is_refused(lake: Lake, table: AppliedTable) -> None:
     staged = stage_rows(lake, table, 0, 3, offset=3)
-    lake.session().sql(f"INSERT INTO {table.table.sql_name(staged.branch)} VALUES (99, 'foreign')")
+    lake.spark.newSession().sql(f"INSERT INTO {table.table.sql_name(staged.branch)} VALUES (99, 'foreign')")
     assert publish_as(lake, table, staged, offset=3) is Outcome.REJECTED
     assert ids(table) == []
 
@@ -94,8 +94,8 @@ def test_a_branch_that_somebody_else_wrote_to_is_refused(lake: Lake, table: Appl
 def test_writing_on_after_the_branch_was_dropped_is_noticed(lake: Lake, table: AppliedTable) -> None:
     own = lake.catalog.load(table.target.namespace, "t")
     assert own is not None
-    session = lake.session()
-    stage = Stage.begin(own, session, base=own.head(), commit_id=new_id())
+    session = lake.spark.newSession()
+    stage = Stage.begin(own, session, owner=OWNER, base=own.head(), commit_id=new_id())
     rows = session.range(0, 2).selectExpr("cast(id as int) as id", "'x' as v")
     stage.append(rows, "1/2", {})
     table.table.refresh()
@@ -125,11 +125,11 @@ def test_a_foreign_change_of_properties_does_not_refuse_a_publish(lake: Lake, ta
 
 def test_the_cursor_survives_foreign_commits_and_expired_snapshots(lake: Lake, table: AppliedTable) -> None:
     publish_as(lake, table, stage_rows(lake, table, 0, 3, offset=3), offset=3)
-    lake.session().sql(f"INSERT INTO {table.table.sql_name()} VALUES (99, 'foreign')")
+    lake.spark.newSession().sql(f"INSERT INTO {table.table.sql_name()} VALUES (99, 'foreign')")
     assert table.cursor.offset == 3
     name = f"{table.target.namespace}.t"
     everything = f"table => '{name}', retain_last => 1, older_than => TIMESTAMP '2999-01-01'"
-    lake.session().sql(f"CALL icestream.system.expire_snapshots({everything})")
+    lake.spark.newSession().sql(f"CALL icestream.system.expire_snapshots({everything})")
     table.table.refresh()
     assert len(list(table.table.ancestors(table.table.head()))) == 1
     assert find_cursor(table.table, OWNER) == Cursor(EPOCH, 3, 3)

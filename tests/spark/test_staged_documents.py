@@ -39,7 +39,7 @@ CHANGES = [
 def read(lake: Lake, root: Path, shape: Relation, *formats: StagingFormat) -> list[str]:
     entries = [stage(root, shape, CHANGES, start=100 * n, staging_format=kind) for n, kind in enumerate(formats)]
     frame = read_staged(
-        lake.session(), str(root), entries, shape, Shape.of(shape, Target("n", "t", primary_key=("id",)))
+        lake.spark.newSession(), str(root), entries, shape, Shape.of(shape, Target("n", "t", primary_key=("id",)))
     )
     return sorted(repr(row.asDict(recursive=True)) for row in frame.collect())
 
@@ -65,6 +65,6 @@ def test_a_very_long_value_is_read_whole(lake: Lake, tmp_path: Path) -> None:
     shape = Relation(1, "public", "t", "d", (Column("id", _INT4, -1, True), Column("v", _TEXT)))
     changes = [Change("I", new={"id": "1", "v": _LONG}), Change("U", new={"id": "1", "v": _LONG}, unchanged=("v",))]
     entry = stage(tmp_path, shape, changes, start=0, staging_format=StagingFormat.JSON)
-    frame = read_staged(lake.session(), str(tmp_path), [entry], shape, Shape.of(shape, Target("n", "t")))
+    frame = read_staged(lake.spark.newSession(), str(tmp_path), [entry], shape, Shape.of(shape, Target("n", "t")))
     rows = frame.selectExpr("length(_data.v)", "_unchanged_cols").collect()
     assert [tuple(row) for row in rows] == [(len(_LONG), None), (None, ["v"])]

@@ -41,7 +41,7 @@ class AppliedTable:
         first = Cursor(EPOCH, 0, 0)
         properties = {**owner_property(OWNER), **cursor_property(first, None)}
         self.table = lake.catalog.create(namespace, "t", TableSpec.of(self.target, self.shape.columns, properties))
-        self.session = lake.session()
+        self.session = lake.spark.newSession()
         self.letters: list[dict[str, object]] = []
 
     @property
@@ -76,7 +76,7 @@ class AppliedTable:
             if batch.stats.unfit or batch.stats.lost:
                 self.letters += [dict(letter) for letter in maker.letters()]
             after = Cursor(EPOCH, entries[-1].end_offset, entries[-1].position)
-            staging = Stage.begin(self.table, self.session, base=base, commit_id=new_id())
+            staging = Stage.begin(self.table, self.session, owner=OWNER, base=base, commit_id=new_id())
             apply(batch, staging, cursor_summary(OWNER, after))
         finally:
             maker.close()

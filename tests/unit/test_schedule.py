@@ -50,9 +50,19 @@ def test_pauses_after_failures_grow_and_end_with_success() -> None:
 
 def test_after_some_refusals_batches_shrink_but_never_to_nothing() -> None:
     turn = Turn()
-    sizes = [turn.max_rows]
+    sizes = [turn.max_rows()]
     for _ in range(40):
         turn.refuse(now=0.0)
-        sizes.append(turn.max_rows)
+        sizes.append(turn.max_rows())
     assert sizes[0] == sizes[2] == MAX_ROWS
     assert sizes == sorted(sizes, reverse=True) and sizes[-1] == 1
+
+
+def test_after_failures_batches_shrink_too_also_after_those_of_an_earlier_worker() -> None:
+    turn = Turn()
+    turn.fail(now=0.0)
+    assert turn.max_rows() < MAX_ROWS
+    turn.succeed()
+    assert turn.max_rows() == MAX_ROWS
+    assert turn.max_rows(failures=2) < turn.max_rows(failures=1) < MAX_ROWS
+    assert turn.max_rows(failures=1000) == 1

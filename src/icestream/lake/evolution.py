@@ -49,22 +49,24 @@ def evolve(table: IcebergTable, change: SchemaChange, properties: Mapping[str, s
     Readers see the new columns at once, with the rows that are there. Raises CopyNeeded if a default is none that the
     column can hold, PublishRefused if the table moved meanwhile, LakeError if Iceberg refuses the change.
     """
-    try:
-        transaction = _begun(table, change)
+
+    def make(transaction: Java) -> None:
+        _change(table, transaction, change)
         update = transaction.updateProperties()
         for key, value in properties.items():
             update.set(key, value)
         update.commit()
-        transaction.commitTransaction()
+
+    try:
+        table.commit(make)
     except JAVA_ERRORS as err:
         raise _failure(table, err) from err
-    table.refresh()
 
 
 def planned_schema(table: IcebergTable, change: SchemaChange) -> Java:
     """The columns that the change would make. Nothing is committed."""
     try:
-        return _begun(table, change).table().schema()
+        return table.changed(lambda transaction: _change(table, transaction, change)).schema()
     except JAVA_ERRORS as err:
         raise _failure(table, err) from err
 
@@ -85,13 +87,11 @@ def halves(change: SchemaChange, taken: Collection[str]) -> tuple[SchemaChange, 
     return first, SchemaChange(keys=change.keys, dropped=change.dropped, renamed=renamed)
 
 
-def _begun(table: IcebergTable, change: SchemaChange) -> Java:
-    transaction = table.java.newTransaction()
+def _change(table: IcebergTable, transaction: Java, change: SchemaChange) -> None:
     for step in _steps(table, change):
         update = transaction.updateSchema().allowIncompatibleChanges()
         step(update)
         update.commit()
-    return transaction
 
 
 def _steps(table: IcebergTable, change: SchemaChange) -> list[Callable[[Java], None]]:

@@ -53,8 +53,8 @@ def settle_layout(table: IcebergTable, wanted: Layout) -> bool:
     known, is_unfit = stored_layout(table), _lacks_global_spec(table, wanted)
     if known == wanted and not is_unfit:
         return False
-    try:
-        transaction = table.java.newTransaction()
+
+    def lay_out(transaction: Java) -> None:
         if is_unfit:
             _partition(table, transaction, ())
         before = known or Layout()  # a table that somebody else made keeps what the settings do not speak of
@@ -63,10 +63,11 @@ def settle_layout(table: IcebergTable, wanted: Layout) -> bool:
         if before.sort_order != wanted.sort_order:
             _sort(table, transaction, wanted.sort_order)
         _set_properties(transaction, known, wanted)
-        transaction.commitTransaction()
+
+    try:
+        table.commit(lay_out)
     except JAVA_ERRORS as err:
         raise _failure(table, err) from err
-    table.refresh()
     return True
 
 

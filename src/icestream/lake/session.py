@@ -1,10 +1,11 @@
-"""The Spark session: one per process, and a new SQL session for each table that is worked on."""
+"""The Spark session: one per process, and a SQL session of its own for each table that is worked on."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,10 +60,22 @@ class Lake:
     def __init__(self, spark: SparkSession, catalog_name: str) -> None:
         self.spark = spark
         self.catalog = Catalog(spark, catalog_name)
+        self._idle: list[SparkSession] = []
 
-    def session(self) -> SparkSession:
-        """A session of its own: SQL settings such as snapshot properties must not leak between tables."""
-        return self.spark.newSession()
+    @contextmanager
+    def session(self) -> Iterator[SparkSession]:
+        """Nobody else's while the block lasts: SQL settings such as snapshot properties must not leak between tables.
+
+        Lent, not made: each has a catalog of its own, and there are more tables than are ever worked on at once.
+        """
+        try:
+            session = self._idle.pop()
+        except IndexError:
+            session = self.spark.newSession()
+        try:
+            yield session
+        finally:
+            self._idle.append(session)
 
     @property
     def is_running(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,13 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 from icestream.errors import LakeError, LakeUnavailable, PublishRefused
 from icestream.lake.data_files import append_files
 from icestream.lake.delete_files import replace_rows, write_keys
-from icestream.lake.history import COMMIT_ID, PART
+from icestream.lake.history import COMMIT_ID, PART, Owner
 from icestream.lake.java import JAVA_ERRORS, Java, calling, error_message
 from icestream.lake.table import IcebergTable, Snapshot
 from icestream.model.copying import WrittenFile
 
 _BRANCH_PREFIX = "icestream_"
-_OUR_BRANCH = re.compile(_BRANCH_PREFIX + "[0-9a-f]{32}")  # a person may call a branch of theirs `icestream_audit`
+_COMMIT = re.compile("[0-9a-f]{32}")  # a person may call a branch of theirs `icestream_audit`
 _SUMMARY_SETTING = "spark.sql.iceberg.snapshot-property."
 _DAY_MS = 24 * 60 * 60 * 1000
 
@@ -40,18 +41,24 @@ class Stage:
     A crash leaves a branch behind that the next `begin` on the table drops; nothing of it was visible.
     """
 
-    def __init__(self, table: IcebergTable, session: SparkSession, *, base: int | None, commit_id: str) -> None:
+    def __init__(
+        self, table: IcebergTable, session: SparkSession, *, owner: Owner, base: int | None, commit_id: str
+    ) -> None:
         self._table = table
         self._session = session
         self._base = base
         self._commit_id = commit_id
         self._snapshots: list[int] = []
-        self.branch = _BRANCH_PREFIX + commit_id.replace("-", "")
+        # Several pipelines may write to one table: each clears away only what is its own.
+        self._prefix = f"{_BRANCH_PREFIX}{hashlib.sha256(str(owner).encode()).hexdigest()[:8]}_"
+        self.branch = self._prefix + commit_id.replace("-", "")
 
     @classmethod
-    def begin(cls, table: IcebergTable, session: SparkSession, *, base: int | None, commit_id: str) -> Stage:
-        """Create the branch at `base`, and drop what earlier attempts of this table's owner left behind."""
-        stage = cls(table, session, base=base, commit_id=commit_id)
+    def begin(
+        cls, table: IcebergTable, session: SparkSession, *, owner: Owner, base: int | None, commit_id: str
+    ) -> Stage:
+        """Create the branch at `base`, and drop what earlier attempts of the same owner left behind."""
+        stage = cls(table, session, owner=owner, base=base, commit_id=commit_id)
         stage._create_branch()
         return stage
 
@@ -126,13 +133,16 @@ class Stage:
             self._note_new_snapshots(labelled=False)
 
     def _drop_left_over(self) -> None:
-        left_over = [name for name in self._table.branches() if _OUR_BRANCH.fullmatch(name)]
+        left_over = [name for name in self._table.branches() if self._is_ours(name)]
         if left_over:
             manage = self._table.java.manageSnapshots()
             for name in left_over:
                 manage = manage.removeBranch(name)
             manage.commit()
             self._table.refresh()
+
+    def _is_ours(self, branch: str) -> bool:
+        return branch.startswith(self._prefix) and _COMMIT.fullmatch(branch, len(self._prefix)) is not None
 
     def _write(self, action: Callable[[], object]) -> None:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from icestream.lake.java import Java, calling
@@ -50,6 +50,20 @@ class IcebergTable:
     def metadata(self) -> Java:
         """The metadata this object last saw: one consistent view, usable as the base of a compare-and-set."""
         return self.java.operations().current()
+
+    def changed(self, change: Callable[[Java], None]) -> Java:
+        """The table as a transaction would leave it that began at the metadata last seen. Nothing is committed."""
+        transactions = self.jvm.org.apache.iceberg.Transactions
+        transaction = transactions.replaceTableTransaction(self.key, self.java.operations(), self.metadata())
+        change(transaction)
+        return transaction.currentMetadata()
+
+    def commit(self, change: Callable[[Java], None]) -> None:
+        """Several changes as one. Unlike a transaction of Iceberg's own, it is never made again on top of what somebody
+        else did meanwhile: it was planned from the metadata last seen, and is refused on any other."""
+        base = self.metadata()
+        self.java.operations().commit(base, self.changed(change))
+        self.refresh()
 
     def properties(self) -> dict[str, str]:
         return {str(key): str(value) for key, value in dict(self.java.properties()).items()}

@@ -100,9 +100,12 @@ class Batch:
 def apply(batch: Batch, stage: Stage, summary: Mapping[str, str]) -> None:
     """Write the batch to the stage, in as few parts as possible; the last one carries `summary`, in any case."""
     parts = _parts(batch, stage)
-    for number, write in enumerate(parts, start=1):
-        last = number == len(parts)
-        write(f"{number}/{len(parts)}", summary if last else {})
+    try:
+        for number, write in enumerate(parts, start=1):
+            last = number == len(parts)
+            write(f"{number}/{len(parts)}", summary if last else {})
+    finally:
+        batch.known.sparkSession.catalog.dropTempView(_VIEW)
 
 
 def _parts(batch: Batch, stage: Stage) -> list[Callable[[str, Mapping[str, str]], None]]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -22,11 +23,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from icestream.errors import CopyNeeded, LakeUnavailable, PublishRefused, TableParked
+from icestream.lake.commit import Commit
 from icestream.lake.evolution import evolve
 from icestream.lake.history import Owner, cursor_property, cursor_summary, find_cursor
 from icestream.lake.java import JAVA_ERRORS, error_message
 from icestream.lake.layout import Layout, settle_layout
-from icestream.lake.publish import publish_or_raise
 from icestream.lake.session import Lake
 from icestream.lake.stage import Stage
 from icestream.lake.table import IcebergTable, quote
@@ -39,7 +40,6 @@ from icestream.materialize.ownership import require_kind, require_owner
 from icestream.materialize.shape import Shape, row_fields
 from icestream.materialize.standing import LogStanding, require_fitting
 from icestream.model.cursor import Cursor
-from icestream.model.ids import new_id
 from icestream.model.position import Lsn
 from icestream.model.table import Relation, Target, WriteMode
 from icestream.observe.steps import reached
@@ -75,11 +75,10 @@ class Applied:
 
 
 class Cycle:
-    """Works on one table, with a Spark session of its own. Not to be shared between threads."""
+    """Works on one table. Not to be shared between threads."""
 
     def __init__(self, lake: Lake, owner: Owner, target: Target, log: Log, log_key: str) -> None:
         self._lake = lake
-        self._session = lake.session()
         self._owner = owner
         self._target = target
         self._log_key = log_key
@@ -112,15 +111,18 @@ class Cycle:
             max(cursor.position, entries[-1].position),
             copied_at=cursor.copied_at,
         )
-        if shape is None:
-            return self._commit_nothing(table, base, after)
-        maker = BatchMaker(self._session, self._log.root, shape, after=cursor.position)
-        try:
-            return self._commit(table, base, after, fresh, relations, maker)
-        except JAVA_ERRORS as err:
-            raise LakeUnavailable(f"{self._target.key}: Spark could not make the batch: {error_message(err)}") from err
-        finally:
-            maker.close()
+        with self._lake.session() as session:
+            commit = Commit(table, session, self._owner, base)
+            if shape is None:
+                return self._commit_nothing(commit, after)
+            maker = BatchMaker(session, self._log.root, shape, after=cursor.position)
+            try:
+                return self._commit(commit, after, fresh, relations, maker)
+            except JAVA_ERRORS as err:
+                message = f"{self._target.key}: Spark could not make the batch: {error_message(err)}"
+                raise LakeUnavailable(message) from err
+            finally:
+                maker.close()
 
     def _follow(self, table: IcebergTable, cursor: Cursor, seen: SeenShape | None) -> SeenShape | None:
         """Everything up to where they were seen is in the table; rows from after that tell of newer columns."""
@@ -128,40 +130,38 @@ class Cycle:
             self._evolved(table, [seen.relation])
         return seen
 
-    def _commit_nothing(self, table: IcebergTable, base: int | None, after: Cursor) -> Applied:
-        stage = Stage.begin(table, self._session, base=base, commit_id=new_id())
-        stage.mark("1/1", cursor_summary(self._owner, after))
-        staged = stage.finish()
-        publish_or_raise(table, staged, cursor_property(after, staged.snapshots[-1]))
-        return Applied(after, snapshot_id=staged.snapshots[-1])
+    def _commit_nothing(self, commit: Commit, after: Cursor) -> Applied:
+        summary = cursor_summary(self._owner, after)
+        newest = commit.make(lambda stage: stage.mark("1/1", summary), partial(cursor_property, after))
+        return Applied(after, snapshot_id=newest)
 
     def _commit(
         self,
-        table: IcebergTable,
-        base: int | None,
+        commit: Commit,
         after: Cursor,
         entries: Sequence[LogEntry],
         relations: dict[str, Relation],
         maker: BatchMaker,
     ) -> Applied:
-        write, letters = self._made(table, maker, after, entries, relations)
-        stage = Stage.begin(table, self._session, base=base, commit_id=new_id())
-        write(stage, cursor_summary(self._owner, after))
-        reached("batch staged")
-        staged = stage.finish()
-        publish_or_raise(table, staged, cursor_property(after, staged.snapshots[-1]))
+        write, letters = self._made(commit, maker, after, entries, relations)
+
+        def write_all(stage: Stage) -> None:
+            write(stage, cursor_summary(self._owner, after))
+            reached("batch staged")
+
+        newest = commit.make(write_all, partial(cursor_property, after))
         reached("batch published")
         return Applied(
             after,
             rows=sum(entry.record_count for entry in entries),
-            snapshot_id=staged.snapshots[-1],
+            snapshot_id=newest,
             dead_letters=letters,
             first_commit_at=min(entry.first_commit_at for entry in entries),
         )
 
     def _made(
         self,
-        table: IcebergTable,
+        commit: Commit,
         maker: BatchMaker,
         after: Cursor,
         entries: Sequence[LogEntry],
@@ -176,7 +176,7 @@ class Cycle:
         batch = maker.make(
             entries,
             relations,
-            before=self._before(table, maker.shape),
+            before=self._before(commit, maker.shape),
             may_be_absent=self._target.skip_snapshot,
             by_equality=self._target.write_mode == WriteMode.EQUALITY,
         )
@@ -255,11 +255,11 @@ class Cycle:
             raise CopyNeeded(f"{self._target.key}: what became of the source's columns is not certain: {difference}")
         return shape.in_table(fields, {}, self._target.key)
 
-    def _before(self, table: IcebergTable, shape: Shape) -> TableBefore:
+    def _before(self, commit: Commit, shape: Shape) -> TableBefore:
         """The table without the batch. Should `main` move meanwhile, the publish is refused and all is read again."""
 
         def read(wanted: DataFrame) -> DataFrame:
-            rows = within_bounds(self._session.table(table.sql_name()), wanted, shape)
+            rows = within_bounds(commit.session.table(commit.table.sql_name()), wanted, shape)
             return rows.select(
                 F.struct(*(rows[quote(column.name)] for column in shape.keys)).alias("key"),
                 F.struct(*(rows[quote(name)] for name in shape.names)).alias("row"),

@@ -25,13 +25,13 @@ from pyspark.sql import types as T
 
 from icestream.errors import CopySnapshotGone, IcestreamError, LakeUnavailable, SourceReshaped, TableParked
 from icestream.lake.catalog import TableSpec
+from icestream.lake.commit import Commit
 from icestream.lake.data_files import FileLayout, file_layout
 from icestream.lake.evolution import evolve, halves, planned_schema
 from icestream.lake.history import OWNER, Owner, copies_in, cursor_property, cursor_summary, find_cursor
 from icestream.lake.java import JAVA_ERRORS, error_message
 from icestream.lake.layout import Layout, settle_layout, stored_layout
 from icestream.lake.next_columns import NextColumns, reserve
-from icestream.lake.publish import publish_or_raise
 from icestream.lake.session import Lake
 from icestream.lake.stage import Stage
 from icestream.lake.table import IcebergTable, quote
@@ -47,7 +47,6 @@ from icestream.materialize.values import typed
 from icestream.model.columns import LakeColumn
 from icestream.model.copying import CopyRange, WrittenFile
 from icestream.model.cursor import Cursor
-from icestream.model.ids import new_id
 from icestream.model.position import Lsn
 from icestream.model.table import Target
 from icestream.model.types import Kind
@@ -97,10 +96,11 @@ def first_copy(lake: Lake, owner: Owner, request: CopyRequest, tools: CopyTools)
         tools.progress.forget(request.log_key, request.lsn)
         table = _create(lake, owner, request, shape)
     reached("table created")
-    done = find_cursor(table, owner)
+    base, done = table.head(), find_cursor(table, owner)
     if done is None or not request.is_answered_by(done):
         _require_replaceable(table, owner, request)
-        done = _copy(lake, table, owner, request, tools)
+        with lake.session() as session:
+            done = _copy(Commit(table, session, owner, base), request, tools)
     _clear_away(table, request.log_key, tools, Lsn(done.copied_at))
     return Copied(done, _row_count(table), table.head())
 
@@ -119,45 +119,44 @@ def begin_without_copy(lake: Lake, owner: Owner, request: CopyRequest) -> None:
         )
 
 
-def _copy(lake: Lake, table: IcebergTable, owner: Owner, request: CopyRequest, tools: CopyTools) -> Cursor:
-    outlet = _outlet(table, request)
+def _copy(commit: Commit, request: CopyRequest, tools: CopyTools) -> Cursor:
+    outlet, table = _outlet(commit.table, request), commit.table
     if outlet.columns is not None and outlet.columns.is_new:  # files that were written before have other ids
         tools.progress.forget(request.log_key, request.lsn)
-    base, session, layout = table.head(), lake.session(), outlet.layout
     shape = Shape.of(request.source.relation, request.target)
     ranges = RangeCopy(tools, request.log_key, request.epoch, request.lsn, request.source, shape)
     files: list[WrittenFile] = []
-    if layout is not None:
-        files = ranges.write(layout, table.field_ids(outlet.columns.schema(table) if outlet.columns else None))
+    if outlet.layout is not None:
+        files = ranges.write(outlet.layout, table.field_ids(outlet.columns.schema(table) if outlet.columns else None))
     cursor = Cursor(request.epoch, request.offset, request.position, copied_at=request.position)
-    stage = Stage.begin(table, session, base=base, commit_id=new_id())
-    parts = 2 if request.replaces and base is not None else 1
-    if parts == 2:
-        _clear(stage, table, owner, request, session)
-    part, summary = f"{parts}/{parts}", cursor_summary(owner, cursor)
-    if layout is None:
-        planned = ranges.plan()
-        rows = with_nulls(outlet.renamed(_as_frame(session, request.source, planned)), session, table)
-        _append(stage, session, request, rows, part, summary)
-        ranges.note_unfit(planned)
-    else:
-        stage.append_files(files, part, summary)
-    reached("copy staged")
-    staged = stage.finish()
-    columns = columns_property(columns_of(request.source.relation))
-    properties = {**cursor_property(cursor, staged.snapshots[-1]), **owner_property(owner), **columns}
-    publish_or_raise(table, staged, properties, outlet.columns)
+
+    def write(stage: Stage) -> None:
+        parts = 2 if request.replaces and commit.base is not None else 1
+        if parts == 2:
+            _clear(stage, commit, request)
+        part, summary = f"{parts}/{parts}", cursor_summary(commit.owner, cursor)
+        if outlet.layout is None:
+            _append(stage, commit, request, outlet, ranges, part, summary)
+        else:
+            stage.append_files(files, part, summary)
+        reached("copy staged")
+
+    def properties(snapshot_id: int) -> dict[str, str]:
+        columns = columns_property(columns_of(request.source.relation))
+        return {**cursor_property(cursor, snapshot_id), **owner_property(commit.owner), **columns}
+
+    commit.make(write, properties, outlet.columns)
     reached("copy published")
     table.refresh()
     return cursor
 
 
-def _clear(stage: Stage, table: IcebergTable, owner: Owner, request: CopyRequest, session: SparkSession) -> None:
+def _clear(stage: Stage, commit: Commit, request: CopyRequest) -> None:
     """What is there goes. Of a changelog it stays, where the copy can be put behind it, and is marked as over."""
-    done = find_cursor(table, owner)
+    done = find_cursor(commit.table, commit.owner)
     is_orderable = done is not None and done.epoch == request.epoch and done.position <= request.position
     if request.target.is_changelog and is_orderable:
-        stage.append(beginning(session, table, request.position), "1/2", {})
+        stage.append(beginning(commit.session, commit.table, request.position), "1/2", {})
     else:
         stage.delete_all("1/2", {})
 
@@ -199,16 +198,25 @@ def _outlet(table: IcebergTable, request: CopyRequest) -> _Outlet:
 
 
 def _append(
-    stage: Stage, session: SparkSession, request: CopyRequest, rows: DataFrame, part: str, summary: dict[str, str]
+    stage: Stage,
+    commit: Commit,
+    request: CopyRequest,
+    outlet: _Outlet,
+    ranges: RangeCopy,
+    part: str,
+    summary: dict[str, str],
 ) -> None:
     """All ranges in one piece, by Spark's own writer."""
+    planned = ranges.plan()
+    rows = outlet.renamed(_as_frame(commit.session, request.source, planned))
     try:
-        with copying_beside_cycles(session):
-            stage.append(rows, part, summary)
+        with copying_beside_cycles(commit.session):
+            stage.append(with_nulls(rows, commit.session, commit.table), part, summary)
     except JAVA_ERRORS as err:
         raise _failure(request, error_message(err), str(err)) from err
     except LakeUnavailable as err:
         raise _failure(request, str(err), str(err.__cause__)) from err
+    ranges.note_unfit(planned)
 
 
 def _as_frame(session: SparkSession, source: SourceRows, ranges: list[CopyRange]) -> DataFrame:

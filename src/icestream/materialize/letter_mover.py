@@ -17,13 +17,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from icestream.errors import LakeError
 from icestream.lake.catalog import TableSpec
+from icestream.lake.commit import Commit
 from icestream.lake.history import Owner
-from icestream.lake.publish import publish_or_raise
 from icestream.lake.session import Lake
-from icestream.lake.stage import Stage
 from icestream.lake.table import IcebergTable
 from icestream.model.columns import LakeColumn
-from icestream.model.ids import new_id
 from icestream.model.types import STRING, Kind, TargetType
 from icestream.state.dead_letters import DeadLetter
 from icestream.state.letter_moves import LetterMoves, Move
@@ -50,7 +48,6 @@ class LetterMover:
 
     def __init__(self, lake: Lake, owner: Owner, moves: LetterMoves) -> None:
         self._lake = lake
-        self._session = lake.session()
         self._owner = owner
         self._moves = moves
 
@@ -70,10 +67,14 @@ class LetterMover:
         if not self._moves.is_open(move):
             return  # somebody else went on with it; asked after the table was read, so that is certain
         if table.properties().get(self._property) != move.id:
-            stage = Stage.begin(table, self._session, base=table.head(), commit_id=new_id())
-            stage.append(_frame(self._session, self._owner.pipeline, move.letters), "1/1", {})
-            publish_or_raise(table, stage.finish(), {self._property: move.id})
+            self._publish(table, move)
         self._moves.finish(move)
+
+    def _publish(self, table: IcebergTable, move: Move) -> None:
+        with self._lake.session() as session:
+            letters = _frame(session, self._owner.pipeline, move.letters)
+            commit = Commit(table, session, self._owner, table.head())
+            commit.make(lambda stage: stage.append(letters, "1/1", {}), lambda _: {self._property: move.id})
 
     @property
     def _property(self) -> str:

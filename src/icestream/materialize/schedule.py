@@ -13,6 +13,7 @@ _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 60.0
 _REFUSAL_PAUSE_S = 0.1
 _REFUSALS_BEFORE_SHRINKING = 3
+_MOST_HALVINGS = 20  # then it is a single row
 
 
 @dataclass
@@ -56,7 +57,8 @@ class Turn:
         self.failures += 1
         self.not_before = now + min(_FIRST_PAUSE_S * 2 ** (self.failures - 1), _LONGEST_PAUSE_S)
 
-    @property
-    def max_rows(self) -> int:
-        shrink = max(0, self.refusals - _REFUSALS_BEFORE_SHRINKING + 1)
-        return max(1, MAX_ROWS >> (2 * shrink))
+    def max_rows(self, failures: int = 0) -> int:
+        """`failures`: of the table in a row, also those of workers before this one, which a batch may have ended."""
+        refusals = max(0, self.refusals - _REFUSALS_BEFORE_SHRINKING + 1)
+        shrink = max(refusals, self.failures, failures)
+        return max(1, MAX_ROWS >> min(2 * shrink, _MOST_HALVINGS))

@@ -214,6 +214,8 @@ class Worker:
             return None
         self._tables.adopt(self._settings.target_for)
         rows = {row.key: row for row in self._tables.all() if row.state is not TableState.REMOVED}
+        for gone in self._work.keys() - rows.keys():
+            del self._work[gone]
         workers = self._leases.active()
         mine = assign(list(rows), workers).get(self._worker_id, [])
         active = [rows[key] for key in mine if rows[key].state in self._states]
@@ -227,7 +229,7 @@ class Worker:
         turn.begin(time.monotonic())
         work = self._work_for(desk.bench, share.epoch, row)
         seen = share.seen.get(row.key)
-        future = desk.pool_for(row).submit(work.run, row, max_rows=turn.max_rows, seen=seen)
+        future = desk.pool_for(row).submit(work.run, row, max_rows=turn.max_rows(row.failures), seen=seen)
         future.add_done_callback(partial(self._finish, row, desk.keeper))
         return future
 

@@ -53,9 +53,9 @@ def compare_table(lake: Lake, conninfo: str, source: TableName, target: Target) 
     table = lake.catalog.load(target.namespace, target.name)
     if table is None:
         raise LakeError(f"{target.key}: there is no such Iceberg table")
-    with connect(conninfo) as connection, _exported_snapshot(connection) as snapshot:
+    with connect(conninfo) as connection, _exported_snapshot(connection) as snapshot, lake.session() as session:
         found = _find(connection, source)
-        session, relation = lake.session(), found.relation()
+        relation = found.relation()
         shape = replay_shape(relation, target) if target.is_changelog else Shape.of(relation, target)
         (counted,) = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(_rows_of(found))).fetchall()[0]
         texts = _as_text(session, pinned(conninfo), snapshot, found).persist()
