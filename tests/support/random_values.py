@@ -153,7 +153,7 @@ TYPES: dict[str, Maker] = {
     "numeric(38,0)": _numeric(38, 0, "NaN"),
     "numeric(38,38)": lambda rng: f"{rng.choice(['', '-'])}0.{_digits(rng, 38)}",
     "numeric(60,20)": _numeric(40, 25, "NaN"),
-    "numeric(3,-2)": _numeric(5, 0, "NaN"),
+    "numeric(3,-2)": _numeric(4, 0, "NaN", "-99949"),
     "text": _text,
     "varchar(700)": _text,
     "char(5)": _short,
