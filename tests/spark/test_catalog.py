@@ -15,6 +15,7 @@ from icestream.lake.layout import Layout
 from icestream.lake.schema import LakeColumn
 from icestream.lake.session import Lake, LakeOptions, _configuration
 from icestream.model.types import Kind, TargetType
+from support.lake import SECRET
 from support.settings_texts import ENOUGH
 
 
@@ -43,6 +44,14 @@ def test_options_of_the_jvm_add_to_our_own() -> None:
     assert conf["spark.driver.extraJavaOptions"].endswith(" -Dx=1")
     assert "iceberg-spark-runtime" in conf["spark.driver.extraClassPath"]
     assert conf["spark.driver.extraClassPath"].endswith(":/their.jar")
+
+
+def test_no_secret_of_the_catalog_stands_on_a_command_line(lake: Lake) -> None:
+    key = f"spark.sql.catalog.{lake.catalog.name}.rest.token"
+    assert lake.spark.conf.get(key) == SECRET
+    lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.parent.exists()]
+    assert any(b"org.apache.spark.deploy.SparkSubmit" in line for line in lines)
+    assert not [line for line in lines if SECRET.encode() in line]
 
 
 def test_executors_of_a_cluster_get_our_jars() -> None:

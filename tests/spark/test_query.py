@@ -48,6 +48,7 @@ def test_a_failing_query_is_a_readable_error(lake: Lake, query: str, capsys: pyt
     with pytest.raises(LakeError, match="the query failed: ") as refused:
         rows.print_tsv(run_query(lake, query))
     assert "\n" not in str(refused.value)
+    assert capsys.readouterr().err == ""
 
 
 def test_rows_are_counted_without_spark(lake: Lake, warehouse: Path, namespace: str) -> None:

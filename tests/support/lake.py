@@ -15,6 +15,9 @@ from icestream.model.ids import new_id
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
 
+SECRET = "not-for-the-process-list"
+
+
 @pytest.fixture(scope="session")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With a name that no pattern, URI or SQL text may trip over."""
@@ -32,6 +35,7 @@ def lake(warehouse: Path) -> Iterator[Lake]:
             "uri": f"jdbc:sqlite:{warehouse}/catalog.db?journal_mode=WAL&busy_timeout=30000",
             "jdbc.schema-version": "V1",
             "warehouse": str(warehouse),
+            "rest.token": SECRET,
         },
         master="local[2]",
     )

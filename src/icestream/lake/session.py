@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pyspark import SparkConf, SparkContext
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from icestream.config.settings import Settings
@@ -22,6 +24,21 @@ from icestream.lake.quiet import without_greeting
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _CLASS_PATH = "spark.driver.extraClassPath"
+
+# Settings by which Spark decides how to start the JVM, and what to bring to a cluster.
+_EARLY = (
+    "spark.master",
+    "spark.app.name",
+    "spark.driver.",
+    "spark.jars",
+    "spark.files",
+    "spark.archives",
+    "spark.submit.",
+    "spark.yarn.",
+    "spark.kubernetes.",
+)
+# They print a query that failed, with the values in it and a stack trace.
+_TALKATIVE = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 _TUNING = {
     # Batches are small: the default of 200 shuffle partitions would cost more than the work.
@@ -91,18 +108,26 @@ def open_lake(options: LakeOptions) -> Lake:
     jars.java_program()
     # Tasks run the interpreter that has our packages; on a cluster it may lie elsewhere.
     os.environ["PYSPARK_PYTHON"] = options.conf.get("spark.pyspark.python") or sys.executable
-    builder = SparkSession.builder.appName("icestream").master(options.master)
-    for key, value in _configuration(options).items():
-        builder = builder.config(key, value)
+    conf = {"spark.app.name": "icestream", "spark.master": options.master, **_configuration(options)}
     try:
         with without_greeting():
-            spark = builder.getOrCreate()
+            _start_jvm(conf)
+            spark = SparkSession.builder.config(map={**conf}).getOrCreate()
     except (*JAVA_ERRORS, OSError) as err:
         raise EnvironmentMissing(
             f"Spark did not start on {options.master}",
             hint="check `java -version` (17 or 21) and the `spark` settings",
         ) from err
     return Lake(spark, options.catalog_name)
+
+
+def _start_jvm(conf: Mapping[str, str]) -> None:
+    """With what it has to know from its first moment. Whatever stands on its command line, everybody on the machine can
+    read, so the rest, passwords among it, is told when it runs."""
+    early = [(name, value) for name, value in conf.items() if name.startswith(_EARLY)]
+    SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(early))
+    for name in _TALKATIVE:
+        PySparkLogger.getLogger(name).disabled = True
 
 
 def _configuration(options: LakeOptions) -> dict[str, str]:
