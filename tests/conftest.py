@@ -8,6 +8,7 @@ pytest_plugins = [
     "support.postgres",
     "support.proxy",
     "support.state",
+    "support.tls",
     "support.capturing",
     "support.processes",
     "support.shop",
