@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.setup-done
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint bench docs clean
+.PHONY: help setup demo test test-long lint bench bench-long docs clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -33,11 +33,14 @@ lint: setup  ## formatting, lint rules, types
 bench: setup  ## measure speed and memory, write a report
 	$(BIN)/python bench/run.py
 
+bench-long: setup  ## large copies, many tables for minutes, a huge transaction
+	$(BIN)/python bench/run.py --only copies,many-tables,huge-transaction
+
 docs: setup  ## write the generated reference pages
 	mkdir -p docs/reference
 	$(BIN)/icestream config reference > docs/reference/settings.md
 
 clean:  ## remove what setup, tests and the demo made here
 	rm -rf $(VENV) .icestream .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build spark-warehouse \
-	  bench/out bench/.venv-duckdb
+	  bench/out bench/.venv-duckdb bench/.venv-ingestr
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

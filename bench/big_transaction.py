@@ -11,18 +11,19 @@ from report import Figure
 _SLOT = "ceiling"
 
 
-def measure_big_transaction(run: BenchRun) -> list[Figure]:
-    print("one big transaction")
-    with run.server.database("big") as source:
+def measure_big_transaction(run: BenchRun, scenario: str, rows: int) -> list[Figure]:
+    print(f"one {scenario}")
+    name = scenario.partition(" ")[0]
+    with run.server.database(name) as source:
         with step("creating the slot of capture"):
-            pipeline = prepare_capture("big", source, run.folder)
+            pipeline = prepare_capture(name, source, run.folder)
         source.create_slot(_SLOT)
-        with step(f"inserting {run.scale:,} rows in one transaction"):
-            backlog = source.insert_at_once(run.scale)
+        with step(f"inserting {rows:,} rows in one transaction"):
+            backlog = source.insert_at_once(rows)
             source.settle()
         with step("pg_recvlogical"):
             ceiling = measure_ceiling(source, _SLOT, pipeline.name, backlog)
         with step("capture"):
             captured = measure_capture(pipeline, backlog)
-    figures = ceiling_figures("big transaction", ceiling)
-    return figures + capture_figures("big transaction", captured, ceiling, at_least=None)
+    figures = ceiling_figures(scenario, ceiling)
+    return figures + capture_figures(scenario, captured, ceiling, at_least=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from pipeline import READY, Pipeline, wait_for_state, wait_until_visible, warm_u
 from processes import Role
 from progress import step, wait_until
 from report import Figure
-from source import ORDERS, SIDE, Backlog, SourceDatabase
+from source import ORDERS, SIDE, SUMMED, Backlog, SourceDatabase
 
 GOAL_OF_CEILING = 0.35
 SINK = {"materializer_interval": "1s"}  # otherwise the last few changes wait for up to ten seconds
@@ -69,12 +69,15 @@ def measure_delivery(prepared: Prepared, backlog: Backlog) -> Delivered:
     return Delivered(streaming - capture.started, ended - streaming, peak_mb, backlog.changes)
 
 
-def require_equal(pipeline: Pipeline) -> None:
-    """Raises RuntimeError if the Iceberg table differs from its source."""
-    with step("comparing the Iceberg table with its source"):
-        expected, found = pipeline.source.checksum(), pipeline.checksum()
-        if expected != found:
-            raise RuntimeError(f"the source says {expected}, the Iceberg table {found}")
+def require_equal(pipeline: Pipeline, tables: Sequence[str] = (ORDERS,), summed: Sequence[str] = SUMMED) -> None:
+    """Raises RuntimeError if an Iceberg table differs from its source."""
+    with step("comparing with the source"):
+        expected, found = pipeline.source.checksums(tables, summed), pipeline.checksums(tables, summed)
+        differing = [
+            f"{ours} instead of {theirs}" for ours, theirs in zip(found, expected, strict=True) if ours != theirs
+        ]
+        if differing:
+            raise RuntimeError(f"the Iceberg tables of {pipeline.name} differ: {'; '.join(differing)}")
 
 
 def delivery_figures(scenario: str, found: Delivered, ceiling: Ceiling) -> list[Figure]:

@@ -19,14 +19,13 @@ from icestream.state.cursors import Cursors
 from icestream.state.database import Database
 from icestream.state.log_entries import LogEntries
 from icestream.state.log_index import LogIndex
-from icestream.state.tables import Tables
+from icestream.state.tables import TableRow, Tables
 from processes import Role
 from progress import wait_until
-from source import ORDERS, SIDE, SourceDatabase
+from source import ORDERS, SIDE, SourceDatabase, checksum_query
 
 READY = "worker is ready"
 STREAMING = "streaming"
-_CHECKSUM = "SELECT count(*) AS n, sum(id) AS i, sum(amount) AS a, sum(customer_id) AS c FROM {}"
 
 
 class Pipeline:
@@ -75,13 +74,13 @@ class Pipeline:
         finally:
             db.close()
 
-    def checksum(self) -> list[str]:
-        """What `SourceDatabase.checksum` says, of the Iceberg table."""
-        query = _CHECKSUM.format(self.key(ORDERS))
+    def checksums(self, tables: Sequence[str], summed: Sequence[str]) -> list[str]:
+        """What `SourceDatabase.checksums` says, of the Iceberg tables."""
+        query = checksum_query(self.name, tables, summed)
         command = [sys.executable, "-m", "icestream", "sql", query, "--format", "json", "--config", str(self._file)]
         output = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
-        (row,) = json.loads(output, parse_float=str)
-        return [str(value) for value in row.values()]
+        rows = json.loads(output, parse_float=str)
+        return [" ".join(str(value) for value in row.values()) for row in rows]
 
     def key(self, table: str) -> str:
         return f"{self.name}.{table}"
@@ -108,11 +107,22 @@ class Standing:
         stored = self._cursors.load(key)
         return stored is not None and stored.cursor.position > position
 
+    def positions(self) -> dict[str, int]:
+        """By table: the Iceberg table has what was committed before."""
+        return {key: stored.cursor.position for key, stored in self._cursors.all().items()}
+
     def state(self, key: str) -> TableState | None:
         row = self._tables.get(key)
-        if row is not None and row.state is TableState.PARKED:
-            raise RuntimeError(f"{key} is parked: {row.reason}")
-        return None if row is None else row.state
+        return None if row is None else _not_parked(row)
+
+    def live_tables(self) -> set[str]:
+        return {row.key for row in self._tables.all() if _not_parked(row) is TableState.LIVE}
+
+
+def _not_parked(row: TableRow) -> TableState:
+    if row.state is TableState.PARKED:
+        raise RuntimeError(f"{row.key} is parked: {row.reason}")
+    return row.state
 
 
 def wait_for_state(role: Role, standing: Standing, key: str, state: TableState) -> None:

@@ -69,7 +69,11 @@ class Role:
 
     def peak_mb(self) -> float:
         """The most memory it ever had resident; for a worker, with the JVM and the Python tasks it has now."""
-        return sum(_peak_kb(pid) for pid in _family(self._process.pid)) / 1024
+        return sum(_status_kb(pid, "VmHWM") for pid in _family(self._process.pid)) / 1024
+
+    def resident_mb(self) -> float:
+        """What it has resident now, with all its children; pages they share are counted for each."""
+        return sum(_status_kb(pid, "VmRSS") for pid in _family(self._process.pid)) / 1024
 
     def cpu_s(self) -> float:
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -100,9 +104,9 @@ def _family(pid: int) -> Iterator[int]:
                 yield from _family(int(child))
 
 
-def _peak_kb(pid: int) -> int:
+def _status_kb(pid: int, field: str) -> int:
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
+            if line.startswith(f"{field}:"):
                 return int(line.split()[1])
     return 0

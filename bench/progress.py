@@ -25,11 +25,13 @@ def step(text: str) -> Iterator[None]:
     print(f" {time.monotonic() - began:.1f} s", flush=True)
 
 
-def wait_until(condition: Callable[[], T | None], what: str, *, timeout_s: float = 1800.0) -> T:
+def wait_until(
+    condition: Callable[[], T | None], what: str, *, timeout_s: float = 1800.0, poll_s: float = _POLL_S
+) -> T:
     """Asks until `condition` gives something true, and returns that. Raises TimeoutError."""
     deadline = time.monotonic() + timeout_s
     while not (answer := condition()):
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited {timeout_s:.0f} s for {what}")
-        time.sleep(_POLL_S)
+        time.sleep(poll_s)
     return answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from icestream.model.position import Lsn
 
 ORDERS = "orders"
 SIDE = "side"
+SUMMED = ("id", "amount", "customer_id")  # of both
 
 # fsync and synchronous_commit stay on. No checkpoint falls into a measurement.
 _SETTINGS = {
@@ -27,6 +28,13 @@ _SETTINGS = {
 }
 _WORKLOAD = Path(__file__).parent / "workload.sql"
 _HERE = "SELECT pg_current_wal_insert_lsn()::text"
+
+
+def checksum_query(schema: str, tables: Sequence[str], summed: Sequence[str]) -> str:
+    """Says the same to PostgreSQL and to Spark, where the schema is a namespace."""
+    sums = "".join(f", sum({column}) AS {column}_sum" for column in summed)
+    each = (f"SELECT '{table}' AS name, count(*) AS n{sums} FROM {schema}.{table}" for table in tables)
+    return " UNION ALL ".join(each) + " ORDER BY name"
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,7 @@ class SourceDatabase:
         self.name = name
         self.address = address
         self.conn = conn
-        conn.execute(_WORKLOAD.read_text().encode())
+        self.define(_WORKLOAD)
 
     @property
     def dsn(self) -> str:
@@ -66,8 +74,13 @@ class SourceDatabase:
         """For programs that connect through libpq."""
         return {**os.environ, "PGPASSWORD": self.address.password_file.read_text()}
 
-    def fill(self, rows: int, table: str = ORDERS, *, first: int = 1) -> None:
-        self._execute("INSERT INTO bench.{} SELECT * FROM bench.rows(%s, %s)", table, first, first + rows - 1)
+    def define(self, file: Path) -> None:
+        """More tables, functions and procedures."""
+        self.conn.execute(file.read_text().encode())
+
+    def fill(self, rows: int, table: str = ORDERS, *, first: int = 1, made_by: str = "rows") -> None:
+        query = sql.SQL("INSERT INTO bench.{} SELECT * FROM bench.{}(%s, %s)")
+        self.conn.execute(query.format(sql.Identifier(table), sql.Identifier(made_by)), [first, first + rows - 1])
 
     def create_slot(self, name: str) -> None:
         self.conn.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", [name])
@@ -105,10 +118,10 @@ class SourceDatabase:
         self.conn.execute("VACUUM (ANALYZE)")
         self.conn.execute("CHECKPOINT")
 
-    def checksum(self) -> list[str]:
-        """Of the orders, to be compared with the Iceberg table."""
-        row = self.conn.execute("SELECT count(*), sum(id), sum(amount), sum(customer_id) FROM bench.orders").fetchone()
-        return [str(value) for value in row or ()]
+    def checksums(self, tables: Sequence[str], summed: Sequence[str]) -> list[str]:
+        """Rows and sums of each table, to be compared with `Pipeline.checksums`."""
+        rows = self.conn.execute(checksum_query("bench", tables, summed).encode()).fetchall()
+        return [" ".join(str(value) for value in row) for row in rows]
 
     def drop_slots(self) -> None:
         self.conn.execute(
