@@ -150,8 +150,8 @@ def wait_until_flushed(capture: Role, standing: Standing, position: Lsn) -> None
     wait_until(reached, f"the log to pass {position}")
 
 
-def warm_up(pipeline: Pipeline, standing: Standing, roles: Sequence[Role], *, cycles: int) -> None:
-    """Small batches of all kinds of changes through the side table, one after the other."""
+def warm_up(pipeline: Pipeline, standing: Standing, roles: Sequence[Role], *, cycles: int, rows: int = 1000) -> None:
+    """Batches of all kinds of changes through the side table, one after the other."""
     for number in range(cycles):
-        position = pipeline.source.touch_side(first=number * 1000 + 1, rows=1000)
+        position = pipeline.source.touch_side(first=number * rows + 1, rows=rows)
         wait_until_visible(roles, standing, pipeline.key(SIDE), position)
