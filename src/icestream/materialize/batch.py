@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 from icestream.materialize.apply import Batch, is_known, is_new, look_at
 from icestream.materialize.decisions import as_folded, at_offsets, decide, decide_inserts
 from icestream.materialize.decode import changelog_rows, decode, read_staged, unfit_values, union, with_naming
-from icestream.materialize.events import events
 from icestream.materialize.fold import fold, nothing_to_fold
+from icestream.materialize.key_steps import key_steps
 from icestream.materialize.moved import TableBefore, fill_kept, fill_moved, lost_values, note_absent
 from icestream.materialize.shape import Shape
 from icestream.model import change
@@ -77,7 +77,7 @@ class BatchMaker:
 
     def _folded(self, staged: DataFrame, profile: Profile, before: TableBefore, effects: Mapping[str, bool]) -> Batch:
         changes = decode(staged, self.shape, after=self._after)
-        happened = events(changes, self.shape, profile)
+        happened = key_steps(changes, self.shape, profile)
         toast = self._unchanged_columns(changes) if profile.unchanged else []
         alone = _only_inserts(profile)
         folded = self._keep(nothing_to_fold(happened) if alone else fold(happened, self.shape, toast))

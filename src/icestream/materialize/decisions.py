@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from icestream.materialize.events import DISAPPEARS, delta
+from icestream.materialize.key_steps import DISAPPEARS, delta
 from icestream.model.change import Op
 
 _MOST_BROADCAST = 1_000_000  # offsets; more of them do not fit in the memory of every executor

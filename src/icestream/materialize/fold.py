@@ -1,4 +1,4 @@
-"""Many events of a key to one: what exists afterwards is what existed before plus `net`."""
+"""Many steps of a key to one: what exists afterwards is what existed before plus `net`."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from icestream.materialize.events import ALTERED, APPEARS, DISAPPEARS
+from icestream.materialize.key_steps import ALTERED, APPEARS, DISAPPEARS
 from icestream.materialize.shape import Shape
 
 
-def fold(events: DataFrame, shape: Shape, toast: Sequence[str]) -> DataFrame:
+def fold(steps: DataFrame, shape: Shape, toast: Sequence[str]) -> DataFrame:
     """One row per key:
 
     net        rows that came minus rows that went: 1 new, 0 still there, -1 gone
     gone       the key has no row after the batch
     row        its newest image
     missing    the columns (out of `toast`) whose value was sent neither by this batch's newest image nor before it;
-               an earlier value is never taken from beyond an event in which the row appeared or disappeared
+               an earlier value is never taken from beyond a step in which the row appeared or disappeared
     from_key, appeared   where and when the row came from another key, for those that did
     lost       the columns whose value nobody knows
-    last       place of the newest event in the log
-    unfit      whether any event had a value that the table can't hold
+    last       place of the newest step in the log
+    unfit      whether any step had a value that the table can't hold
     """
     if not shape.full_identity:
-        return _fold_by_last(events, toast)
-    crossed, plain = _split_by_crossing(events)
+        return _fold_by_last(steps, toast)
+    crossed, plain = _split_by_crossing(steps)
     return _fold_by_last(plain, toast).unionByName(_fold_in_order(crossed))
 
 
-def nothing_to_fold(events: DataFrame) -> DataFrame:
-    """The same columns for a batch in which every key has exactly one event."""
-    return events.select(
+def nothing_to_fold(steps: DataFrame) -> DataFrame:
+    """The same columns for a batch in which every key has exactly one step."""
+    return steps.select(
         "key",
         F.col("delta").alias("net"),
         (F.col("delta") == DISAPPEARS).alias("gone"),
@@ -47,7 +47,7 @@ def nothing_to_fold(events: DataFrame) -> DataFrame:
     )
 
 
-def _fold_by_last(events: DataFrame, toast: Sequence[str]) -> DataFrame:
+def _fold_by_last(steps: DataFrame, toast: Sequence[str]) -> DataFrame:
     seq, born = F.col("seq"), F.when(F.col("delta") != ALTERED, F.col("seq"))
     aggregates = [
         F.sum("delta").cast("int").alias("net"),
@@ -63,7 +63,7 @@ def _fold_by_last(events: DataFrame, toast: Sequence[str]) -> DataFrame:
             F.max(sent).alias(f"sent_{number}"),
             F.max_by(F.col("row").getField(name), sent).alias(f"value_{number}"),
         ]
-    folded = events.groupBy("key").agg(*aggregates)
+    folded = steps.groupBy("key").agg(*aggregates)
     row = F.col("newest.row")
     for number, name in enumerate(toast):
         row = row.withField(quoted_field(name), F.when(_is_known(number), F.col(f"value_{number}")))
@@ -72,7 +72,7 @@ def _fold_by_last(events: DataFrame, toast: Sequence[str]) -> DataFrame:
         lambda name: name.isNotNull(),
     )
     gone = F.col("newest.delta") == DISAPPEARS
-    key_type = events.schema["from_key"].dataType
+    key_type = steps.schema["from_key"].dataType
     return folded.select(
         "key",
         "net",
@@ -88,7 +88,7 @@ def _fold_by_last(events: DataFrame, toast: Sequence[str]) -> DataFrame:
 
 
 def was_sent(name: str) -> Column:
-    """Whether an event carries the value of a column."""
+    """Whether a step carries the value of a column."""
     unchanged = F.coalesce(F.array_contains("unchanged", name), F.lit(False))
     return (F.col("delta") != DISAPPEARS) & ~unchanged
 
@@ -103,28 +103,28 @@ def _is_known(number: int) -> Column:
     return sent.isNotNull() & (born.isNull() | (sent >= born))
 
 
-def _split_by_crossing(events: DataFrame) -> tuple[DataFrame, DataFrame]:
+def _split_by_crossing(steps: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Keys that may hold two rows for a moment: one appears, and one disappears or is altered, in the same batch."""
     crossing = (
-        events.groupBy("key")
-        .agg(F.max("delta").alias("most"), F.min("delta").alias("least"), F.count("*").alias("events"))
-        .filter((F.col("most") == APPEARS) & (F.col("events") > 1))
+        steps.groupBy("key")
+        .agg(F.max("delta").alias("most"), F.min("delta").alias("least"), F.count("*").alias("steps"))
+        .filter((F.col("most") == APPEARS) & (F.col("steps") > 1))
         .select(F.col("key").alias("crossing"))
     )
-    same = events["key"].eqNullSafe(crossing["crossing"])
-    return events.join(crossing, same, "left_semi"), events.join(crossing, same, "left_anti")
+    same = steps["key"].eqNullSafe(crossing["crossing"])
+    return steps.join(crossing, same, "left_semi"), steps.join(crossing, same, "left_anti")
 
 
-def _fold_in_order(events: DataFrame) -> DataFrame:
-    """Replay a key's events one by one; the old row's text tells which of two rows an event meant.
+def _fold_in_order(steps: DataFrame) -> DataFrame:
+    """Replay a key's steps one by one; the old row's text tells which of two rows a step meant.
 
     `before` is the row the key had before the batch; `held` are the rows that came in it and are still there.
     """
-    steps = F.sort_array(F.collect_list(F.struct("seq", "delta", "old_text", "new_text", "row"))).alias("steps")
-    start = F.struct(F.lit(False).alias("before_gone"), F.array().cast(_held_type(events)).alias("held"))
+    in_order = F.sort_array(F.collect_list(F.struct("seq", "delta", "old_text", "new_text", "row"))).alias("steps")
+    start = F.struct(F.lit(False).alias("before_gone"), F.array().cast(_held_type(steps)).alias("held"))
     replayed = (
-        events.groupBy("key")
-        .agg(steps, F.max("seq").alias("last"), F.max("unfit").alias("unfit"))
+        steps.groupBy("key")
+        .agg(in_order, F.max("seq").alias("last"), F.max("unfit").alias("unfit"))
         .select("key", "last", "unfit", F.aggregate("steps", start, _replay).alias("end"))
     )
     count, before_gone = F.size("end.held"), F.col("end.before_gone")
@@ -134,7 +134,7 @@ def _fold_in_order(events: DataFrame) -> DataFrame:
         (count == 0).alias("gone"),
         F.when(count > 0, F.get("end.held", F.lit(0)).getField("row")).alias("row"),
         _no_names().alias("missing"),
-        F.lit(None).cast(events.schema["from_key"].dataType).alias("from_key"),
+        F.lit(None).cast(steps.schema["from_key"].dataType).alias("from_key"),
         F.lit(None).cast("bigint").alias("appeared"),
         _no_names().alias("lost"),
         "last",
@@ -155,9 +155,9 @@ def _replay(state: Column, step: Column) -> Column:
     )
 
 
-def _held_type(events: DataFrame) -> T.ArrayType:
-    fields = [T.StructField("text", events.schema["new_text"].dataType)]
-    fields.append(T.StructField("row", events.schema["row"].dataType))
+def _held_type(steps: DataFrame) -> T.ArrayType:
+    fields = [T.StructField("text", steps.schema["new_text"].dataType)]
+    fields.append(T.StructField("row", steps.schema["row"].dataType))
     return T.ArrayType(T.StructType(fields))
 
 

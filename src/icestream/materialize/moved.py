@@ -13,8 +13,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from icestream.materialize.decode import key_is_whole
-from icestream.materialize.events import ALTERED, DISAPPEARS
 from icestream.materialize.fold import quoted_field, was_sent
+from icestream.materialize.key_steps import ALTERED, DISAPPEARS
 from icestream.materialize.shape import Shape
 
 # Gives the table as it is before the batch, for these keys (a frame with `key`) at least: `key` and `row`.
@@ -22,10 +22,10 @@ TableBefore = Callable[[DataFrame], DataFrame]
 
 
 def fill_moved(
-    folded: DataFrame, events: DataFrame, before: TableBefore, shape: Shape, toast: Sequence[str]
+    folded: DataFrame, steps: DataFrame, before: TableBefore, shape: Shape, toast: Sequence[str]
 ) -> DataFrame:
     """`folded` with the missing values of moved rows filled in; names of those that nobody knows go to `lost`."""
-    links = _followed(_links(events, shape, toast), toast)
+    links = _followed(_links(steps, shape, toast), toast)
     return _filled(folded, _with_table_values(links, before, shape, toast), toast)
 
 
@@ -62,17 +62,17 @@ def lost_values(folded: DataFrame) -> DataFrame:
     return folded.select(place, F.to_json("key").alias("key"), F.explode("lost").alias("column"))
 
 
-def _links(events: DataFrame, shape: Shape, toast: Sequence[str]) -> DataFrame:
+def _links(steps: DataFrame, shape: Shape, toast: Sequence[str]) -> DataFrame:
     """One row per move: where and when the row arrived, where it came from and when it had come there.
 
     `known_n` and `value_n` tell the n-th TOAST column as the row had it when it left; `from_born` is null if the row
     was there before the batch.
     """
-    arrivals = events.filter(F.col("from_key").isNotNull()).select(
+    arrivals = steps.filter(F.col("from_key").isNotNull()).select(
         F.col("key").alias("to_key"), F.col("seq").alias("to_born"), "from_key", (F.col("seq") - 1).alias("left")
     )
     # A key that can't be decoded is nobody's: rows under it can't be told apart.
-    told = events.filter(key_is_whole(F.col("key"), shape)).select("seq", "delta", *_told_before(toast))
+    told = steps.filter(key_is_whole(F.col("key"), shape)).select("seq", "delta", *_told_before(toast))
     leaving = told.filter(F.col("delta") == DISAPPEARS)
     joined = arrivals.join(leaving, F.col("left") == F.col("seq"), how="left")
     columns = [F.col("to_key"), F.col("to_born"), F.col("from_key"), F.col("born").alias("from_born")]
@@ -84,7 +84,7 @@ def _links(events: DataFrame, shape: Shape, toast: Sequence[str]) -> DataFrame:
 
 
 def _told_before(toast: Sequence[str]) -> list[Column]:
-    """What a key's earlier events tell about the row it holds."""
+    """What a key's earlier steps tell about the row it holds."""
     earlier = Window.partitionBy("key").orderBy("seq").rowsBetween(Window.unboundedPreceding, -1)
     columns = [F.max(F.when(F.col("delta") != ALTERED, F.col("seq"))).over(earlier).alias("born")]
     for number, name in enumerate(toast):

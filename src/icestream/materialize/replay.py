@@ -12,8 +12,8 @@ from pyspark.sql import types as T
 
 from icestream.lake.table import quote
 from icestream.materialize.decode import key_is_whole
-from icestream.materialize.events import events
 from icestream.materialize.fold import fold
+from icestream.materialize.key_steps import key_steps
 from icestream.materialize.moved import fill_moved
 from icestream.materialize.shape import Shape
 from icestream.model import change, changelog
@@ -129,7 +129,7 @@ def _by_key(changes: DataFrame, key: Sequence[str]) -> DataFrame:
         F.when(F.col("before").isNotNull(), key_of("before")).alias("old_key"),
         F.lit(False).alias("unfit"),
     ).filter(key_is_whole(F.col("key"), shape))
-    happened = events(keyed, shape, _ANYTHING)
+    happened = key_steps(keyed, shape, _ANYTHING)
     toast = [name for name in shape.names if name in _unchanged_columns(keyed)]
     folded = fold(happened, shape, toast)
     if toast:

@@ -1,4 +1,4 @@
-"""Changes to events of keys: each event adds a row to a key, takes one away, or alters the one that is there."""
+"""Changes to steps of keys: each step adds a row to a key, takes one away, or alters the one that is there."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from icestream.model.table import Profile
 APPEARS, ALTERED, DISAPPEARS = 1, 0, -1
 
 
-def events(changes: DataFrame, shape: Shape, profile: Profile) -> DataFrame:
+def key_steps(changes: DataFrame, shape: Shape, profile: Profile) -> DataFrame:
     """seq, key, delta, row, unchanged, unfit, from_key (and the texts of both rows under a full identity).
 
-    An update that changes the key is two events: the old key's row disappears, then the new key's row appears and
+    An update that changes the key is two steps: the old key's row disappears, then the new key's row appears and
     `from_key` says where it came from.
     """
     if profile.rekeyed == 0:
@@ -30,12 +30,12 @@ def events(changes: DataFrame, shape: Shape, profile: Profile) -> DataFrame:
             *_texts(shape, F.col("old_text") if shape.full_identity else None),
         )
     moved = (F.col("op") == Op.UPDATE) & F.col("old_key").isNotNull() & ~F.col("old_key").eqNullSafe(F.col("key"))
-    both = F.array(_event(shape, part=0), _event(shape, part=1))
-    only = F.array(_event(shape, part=None))
-    return changes.select(F.explode(F.when(moved, both).otherwise(only)).alias("event")).select("event.*")
+    both = F.array(_step(shape, part=0), _step(shape, part=1))
+    only = F.array(_step(shape, part=None))
+    return changes.select(F.explode(F.when(moved, both).otherwise(only)).alias("step")).select("step.*")
 
 
-def _event(shape: Shape, *, part: int | None) -> Column:
+def _step(shape: Shape, *, part: int | None) -> Column:
     """The whole change, or one half of an update that changes the key."""
     leaves, arrives = part == 0, part == 1
     nothing_from = F.when(F.lit(False), F.col("old_key"))
