@@ -18,7 +18,7 @@ from icestream.model.table import TableState
 from icestream.runtime.checks import check_all, is_fatal
 from icestream.runtime.opening import opened_state
 from icestream.runtime.status import read_status
-from support.capturing import CaptureBench
+from support.capturing import PUBLICATION, CaptureBench
 from support.settings import settings_for
 
 ITEMS = "CREATE TABLE items (id int PRIMARY KEY)"
@@ -89,6 +89,7 @@ def test_another_cluster_is_found(captured: CaptureBench) -> None:
     captured.db.execute("UPDATE {schema}.pipeline_meta SET system_identifier = 42")
     (found,) = errors_of(captured.settings)
     assert "belongs to cluster 42" in found
+    assert "`state.pipeline`" in found, "the state may be that of a pipeline that is well"
 
 
 def test_another_slot_under_the_same_name_of_the_pipeline_is_found(captured: CaptureBench) -> None:
@@ -96,6 +97,13 @@ def test_another_slot_under_the_same_name_of_the_pipeline_is_found(captured: Cap
     settings = load(None, environ, {"state.pipeline": captured.slot}).settings
     (found,) = errors_of(settings)
     assert f"reads slot '{captured.slot}', the settings name slot '{captured.slot}_two'" in found
+
+
+def test_the_publication_of_another_pipeline_is_found(captured: CaptureBench) -> None:
+    settings = load(None, {**captured.environ(), "SLOT_NAME": f"{captured.slot}_two"}, {}).settings
+    (found,) = errors_of(settings)
+    assert f"'{PUBLICATION}' belongs to pipeline '{captured.slot}'" in found
+    assert "another `source.logical.publication_name`" in found
 
 
 def test_tables_that_will_be_parked_are_told(captured: CaptureBench) -> None:
