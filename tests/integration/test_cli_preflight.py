@@ -136,12 +136,6 @@ def test_java_that_spark_cannot_use_is_found_before_the_start(cli: Cli, tmp_path
     assert "Java 11 was found, Spark needs 17 or 21" in done.stdout
 
 
-def test_a_worker_without_a_schema_names_the_next_command(cli: Cli) -> None:
-    done = cli("materializer-only", "--worker-id", "w1")
-    assert done.returncode == exits.FAILED
-    assert "icestream migrate-coord" in done.stderr
-
-
 def test_migrate_coord_makes_what_status_reads(cli: Cli) -> None:
     assert cli("status").returncode == exits.FAILED
     assert "is at version" in cli("migrate-coord").stdout
