@@ -3,7 +3,7 @@
 IcestreamError
 ├── SettingsError             a settings file or variable is wrong
 ├── PreflightError            the source, the state or the lake is not fit to start
-├── EnvironmentMissing        Java, a jar, a program is not there
+├── EnvironmentMissing        Java, a jar, a program, a terminal is not there
 ├── SourceError               PostgreSQL refuses or is not what we expect
 │   ├── SourceUnavailable       cannot be reached now
 │   ├── SlotLost                the slot is gone or its WAL was removed

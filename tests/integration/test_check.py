@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import socket
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -14,11 +16,18 @@ import pytest
 
 from icestream.config import Settings, load
 from icestream.errors import StateVersionMismatch
+from icestream.model.cursor import Cursor
 from icestream.model.table import TableState
+from icestream.observe.health import healthy
+from icestream.observe.metrics import registry_of
+from icestream.observe.server import HealthServer
 from icestream.runtime.checks import check_all, is_fatal
+from icestream.runtime.collector import StatusCollector
 from icestream.runtime.opening import opened_state
 from icestream.runtime.status import read_status
-from support.capturing import CaptureBench
+from icestream.state.cursors import Cursors
+from icestream.state.identity import Identity
+from support.capturing import PUBLICATION, CaptureBench
 from support.settings import settings_for
 
 ITEMS = "CREATE TABLE items (id int PRIMARY KEY)"
@@ -89,6 +98,7 @@ def test_another_cluster_is_found(captured: CaptureBench) -> None:
     captured.db.execute("UPDATE {schema}.pipeline_meta SET system_identifier = 42")
     (found,) = errors_of(captured.settings)
     assert "belongs to cluster 42" in found
+    assert "`state.pipeline`" in found, "the state may be that of a pipeline that is well"
 
 
 def test_another_slot_under_the_same_name_of_the_pipeline_is_found(captured: CaptureBench) -> None:
@@ -96,6 +106,13 @@ def test_another_slot_under_the_same_name_of_the_pipeline_is_found(captured: Cap
     settings = load(None, environ, {"state.pipeline": captured.slot}).settings
     (found,) = errors_of(settings)
     assert f"reads slot '{captured.slot}', the settings name slot '{captured.slot}_two'" in found
+
+
+def test_the_publication_of_another_pipeline_is_found(captured: CaptureBench) -> None:
+    settings = load(None, {**captured.environ(), "SLOT_NAME": f"{captured.slot}_two"}, {}).settings
+    (found,) = errors_of(settings)
+    assert f"'{PUBLICATION}' belongs to pipeline '{captured.slot}'" in found
+    assert "another `source.logical.publication_name`" in found
 
 
 def test_tables_that_will_be_parked_are_told(captured: CaptureBench) -> None:
@@ -109,13 +126,80 @@ def test_tables_that_will_be_parked_are_told(captured: CaptureBench) -> None:
     assert found.hint and "resync" in found.hint
 
 
+def fill_catalog(warehouse: Path, *entries: tuple[str, str, str]) -> None:
+    """As Spark does; the entries are catalog, namespace and table."""
+    with closing(sqlite3.connect(warehouse / "catalog.db")) as catalog, catalog:
+        catalog.execute("CREATE TABLE iceberg_tables (catalog_name text, table_namespace text, table_name text)")
+        catalog.executemany("INSERT INTO iceberg_tables VALUES (?, ?, ?)", entries)
+
+
 def test_iceberg_tables_that_nobody_remembers_are_told(bench: CaptureBench) -> None:
     bench.execute(ITEMS, "CREATE TABLE others (id int PRIMARY KEY)")
-    with closing(sqlite3.connect(bench.staging.parent / "catalog.db")) as catalog, catalog:
-        catalog.execute("CREATE TABLE iceberg_tables (catalog_name text, table_namespace text, table_name text)")
-        catalog.execute("INSERT INTO iceberg_tables VALUES ('icestream', 'public', 'items'), ('x', 'public', 'others')")
+    fill_catalog(bench.staging.parent, ("icestream", "public", "items"), ("x", "public", "others"))
     (found,) = check_all(bench.settings)
     assert not is_fatal(found) and found.what.startswith("the Iceberg table public.items is there already")
+
+
+@pytest.fixture
+def written(captured: CaptureBench) -> CaptureBench:
+    """A live table that is in the catalog."""
+    fill_catalog(captured.staging.parent, ("icestream", "public", "items"))
+    identity = Identity(captured.db, captured.slot).load()
+    assert identity is not None
+    cursor = Cursor(epoch=identity.epoch, offset=1, position=captured.flushed())
+    Cursors(captured.db, captured.slot, "default").record("public.items", cursor, snapshot_id=1, rows=1)
+    return captured
+
+
+def test_an_iceberg_table_that_is_not_in_the_catalog_any_more_is_found(written: CaptureBench, tmp_path: Path) -> None:
+    assert errors_of(written.settings) == []
+    (tmp_path / "bare").mkdir()
+    fill_catalog(tmp_path / "bare", ("icestream", "public", "others"))
+    for warehouse in ("elsewhere", "bare"):
+        elsewhere = load(None, {**written.environ(), "WAREHOUSE": str(tmp_path / warehouse)}, {}).settings
+        (found,) = errors_of(elsewhere)
+        assert "public.items is not in the catalog" in found
+        assert "`sink.warehouse`" in found and "icestream resync public.items" in found
+    written.tables.request_copy("public.items")
+    assert errors_of(elsewhere) == [], "a copy makes it anew"
+
+
+def test_a_catalog_that_cannot_be_read_without_spark_proves_nothing(written: CaptureBench) -> None:
+    (written.staging.parent / "catalog.db").write_bytes(b"no database, but for sure a file" * 100)
+    assert errors_of(written.settings) == []
+
+
+def test_a_rest_catalog_is_asked_for_the_tables(written: CaptureBench, rest_catalog: str) -> None:
+    def errors_with(warehouse: str) -> list[str]:
+        environ = {**written.environ(), "ICEBERG_CATALOG_URL": rest_catalog, "WAREHOUSE": warehouse}
+        environ |= {"CATALOG_AUTH": "bearer", "CATALOG_TOKEN": "right"}
+        overrides = {"sink.catalog_props": {"header.X-Tenant": "shop"}, "sink.staging": str(written.staging)}
+        return errors_of(load(None, environ, overrides).settings)
+
+    assert errors_with("full") == []
+    for warehouse in ("bare", "without-namespace"):
+        (found,) = errors_with(warehouse)
+        assert "public.items is not in the catalog" in found
+    assert errors_with("silent") == [], "it has not said that the table is not there"
+
+
+def test_a_port_for_metrics_that_is_taken_is_found(bench: CaptureBench) -> None:
+    bench.execute(ITEMS)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        settings = load(None, {**bench.environ(), "METRICS_ADDR": f":{taken.getsockname()[1]}"}, {}).settings
+        (found,) = errors_of(settings)
+        assert "metrics_addr: cannot listen on 127.0.0.1" in found and "METRICS_ADDR" in found
+    assert errors_of(settings) == []
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_a_port_that_this_pipeline_serves_metrics_at_is_not_taken(bench: CaptureBench, is_ours: bool) -> None:
+    bench.execute(ITEMS)
+    name = bench.slot if is_ours else f"{bench.slot}_two"
+    registry = registry_of(StatusCollector(name, lambda: read_status(bench.db, bench.settings)))
+    with HealthServer(("127.0.0.1", 0), registry, live=healthy, ready=healthy) as server:
+        environ = {**bench.environ(), "METRICS_ADDR": f"127.0.0.1:{server.address[1]}"}
+        assert len(errors_of(load(None, environ, {}).settings)) == (not is_ours)
 
 
 def test_an_unreachable_database_that_holds_the_state_is_told_once(tmp_path: Path) -> None:
@@ -125,14 +209,25 @@ def test_an_unreachable_database_that_holds_the_state_is_told_once(tmp_path: Pat
 
 @pytest.fixture
 def rest_catalog() -> Iterator[str]:
-    """Answers as a REST catalog does, to those who know the token."""
+    """Answers as a REST catalog does, to those who know the token; how it goes on depends on the warehouse."""
+    items = {"namespace": ["public"], "name": "items"}
+    tables = "/namespaces/public/tables"
+    pages: dict[str, tuple[int, object]] = {
+        f"/v1/full{tables}": (200, {"identifiers": [], "next-page-token": "2 of 2"}),
+        f"/v1/full{tables}?pageToken=2+of+2": (200, {"identifiers": [items], "next-page-token": None}),
+        f"/v1/bare{tables}": (200, {"identifiers": []}),
+        f"/v1/silent{tables}": (500, {}),
+    }
 
     class Catalog(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             known = self.headers["Authorization"] == "Bearer right" and self.headers["X-Tenant"] == "shop"
-            self.send_response((200 if known else 401) if self.path.startswith("/v1/config?warehouse=") else 404)
+            status, page = pages.get(self.path, (404, {}))
+            if self.path.startswith("/v1/config?warehouse="):
+                status, page = 200, {"overrides": {"prefix": self.path.rpartition("=")[2]}}
+            self.send_response(status if known or status == 404 else 401)
             self.end_headers()
-            self.wfile.write(b"{}")
+            self.wfile.write(json.dumps(page).encode())
 
         def log_message(self, format: str, *args: object) -> None:
             """Nobody listens."""

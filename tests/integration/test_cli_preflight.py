@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,10 +33,11 @@ def environment(database: str, tmp_path: Path) -> dict[str, str]:
 def cli(environment: dict[str, str]) -> Cli:
     clean = {name: value for name, value in os.environ.items() if name not in all_variables()}
 
-    def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str, stdin: int = subprocess.DEVNULL, **variables: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             icestream_command(*arguments),
             env={**clean, **environment, **variables},
+            stdin=stdin,
             capture_output=True,
             text=True,
             timeout=120,
@@ -134,12 +136,6 @@ def test_java_that_spark_cannot_use_is_found_before_the_start(cli: Cli, tmp_path
     assert "Java 11 was found, Spark needs 17 or 21" in done.stdout
 
 
-def test_a_worker_without_a_schema_names_the_next_command(cli: Cli) -> None:
-    done = cli("materializer-only", "--worker-id", "w1")
-    assert done.returncode == exits.FAILED
-    assert "icestream migrate-coord" in done.stderr
-
-
 def test_migrate_coord_makes_what_status_reads(cli: Cli) -> None:
     assert cli("status").returncode == exits.FAILED
     assert "is at version" in cli("migrate-coord").stdout
@@ -148,11 +144,33 @@ def test_migrate_coord_makes_what_status_reads(cli: Cli) -> None:
     assert "nothing captured yet" in done.stdout
 
 
-def test_cleanup_asks_first(cli: Cli, database: str) -> None:
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    """Where a person types, and where the command reads it."""
+    ends = pty.openpty()
+    yield ends
+    for end in ends:
+        os.close(end)
+
+
+def test_cleanup_asks_first(cli: Cli, database: str, terminal: tuple[int, int]) -> None:
+    cli("migrate-coord")
+    typed, read = terminal
+    os.write(typed, b"n\n")
+    done = cli("cleanup", stdin=read)
+    assert done.returncode == exits.FAILED
+    assert "replication slot 'cli_slot'" in done.stdout and "Go on?" in done.stdout
+    assert left_behind(database) == ["_pg2iceberg"]
+    os.write(typed, b"y\n")
+    assert cli("cleanup", stdin=read).returncode == exits.OK
+    assert left_behind(database) == []
+
+
+def test_cleanup_that_nobody_can_be_asked_about_names_the_option(cli: Cli, database: str) -> None:
     cli("migrate-coord")
     done = cli("cleanup")
     assert done.returncode == exits.FAILED
-    assert "replication slot 'cli_slot'" in done.stdout
+    assert "no terminal" in done.stderr and "--yes" in done.stderr and "Go on?" not in done.stdout
     assert left_behind(database) == ["_pg2iceberg"]
     assert cli("cleanup", "--yes").returncode == exits.OK
     assert left_behind(database) == []

@@ -5,11 +5,16 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from icestream.errors import SourceUnavailable
+from icestream.errors import SourceError, SourceUnavailable
 from icestream.model.table import TableName
 from icestream.sources.postgres import publication
 from icestream.sources.postgres.connection import connect
-from icestream.sources.postgres.publication import ensure_publication, find_publication, forgets_additions
+from icestream.sources.postgres.publication import (
+    drop_publication,
+    ensure_publication,
+    find_publication,
+    forgets_additions,
+)
 
 A, B = TableName("public", "a"), TableName("public", "b")
 
@@ -42,3 +47,19 @@ def test_a_table_is_added_once_its_open_transactions_have_ended_if_the_server_ne
         ensure_publication(conn, "pub", [A, B], pipeline="shop")
         found = find_publication(conn, "pub")
         assert found is not None and found.members == {A, B}
+
+
+@pytest.mark.parametrize("other", ["pipe_b", "pipe_a2", "pipe"])
+def test_the_publication_of_another_pipeline_is_neither_used_nor_dropped(database: str, other: str) -> None:
+    with connect(database) as conn:
+        conn.execute("CREATE TABLE a (id int PRIMARY KEY)")
+        conn.execute("CREATE TABLE b (id int PRIMARY KEY)")
+        ensure_publication(conn, "pub", [A], pipeline="pipe_a")
+        before = find_publication(conn, "pub")
+        for tables in ([A], [B], [A, B]):
+            with pytest.raises(SourceError, match="belongs to pipeline 'pipe_a'") as refused:
+                ensure_publication(conn, "pub", tables, pipeline=other)
+            assert refused.value.hint and "`source.logical.publication_name`" in refused.value.hint
+        assert not drop_publication(conn, "pub", pipeline=other)
+        assert find_publication(conn, "pub") == before
+        assert drop_publication(conn, "pub", pipeline="pipe_a")

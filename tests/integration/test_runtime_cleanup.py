@@ -84,6 +84,37 @@ def test_a_slot_that_the_state_does_not_know_stays(settings: Settings, pipeline:
         drop_slot(conn, SLOT)
 
 
+def publication_is_there(settings: Settings) -> bool:
+    with opened_source(settings) as conn:
+        return find_publication(conn, PUBLICATION) is not None
+
+
+@pytest.mark.usefixtures("pipeline")
+def test_the_publication_of_another_pipeline_stays(settings: Settings, database: str, tmp_path: Path) -> None:
+    never_was = settings_for(database, tmp_path, SLOT_NAME="never_was", PUBLICATION_NAME=PUBLICATION)
+    said = list(remove(never_was))
+    assert f"left: publication '{PUBLICATION}', which belongs to pipeline '{SLOT}'" in said
+    assert slot_is_there(settings) and publication_is_there(settings)
+
+
+def test_a_publication_that_icestream_did_not_make_stays(settings: Settings, pipeline: LogDriver) -> None:
+    with opened_source(settings) as conn:
+        conn.execute(f"COMMENT ON PUBLICATION {PUBLICATION} IS NULL".encode())
+    assert f"left: publication '{PUBLICATION}', which Icestream has not made" in list(remove(settings))
+    assert publication_is_there(settings)
+
+
+def test_a_publication_stays_with_the_slot_that_stays(settings: Settings, pipeline: LogDriver, state: Database) -> None:
+    """Whoever reads that slot needs it."""
+    state.execute("UPDATE {schema}.pipeline_meta SET system_identifier = 42")
+    said = list(remove(settings))
+    assert f"left: publication '{PUBLICATION}', which the slot may need" in said
+    assert publication_is_there(settings)
+    with opened_source(settings) as conn:
+        drop_slot(conn, SLOT)
+    assert f"ok: publication '{PUBLICATION}' removed" in list(remove(settings))
+
+
 def test_a_slot_of_a_start_that_did_not_get_far_is_removed(settings: Settings, pipeline: LogDriver) -> None:
     cluster = identify_source(settings.source.postgres.conninfo()).identifier
     pipeline.identity.intend_slot(SLOT, cluster)

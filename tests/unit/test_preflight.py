@@ -63,6 +63,7 @@ FACTS = SourceFacts(
     server=SERVER,
     role=Role("reader", may_create=True),
     database="db",
+    pipeline="shop",
     slot_name="shop",
     publication_name="pub",
     state_in_source=True,
@@ -111,6 +112,7 @@ def test_an_old_server_is_refused_politely_and_asked_nothing_more() -> None:
             "not made by Icestream",
             "ALTER PUBLICATION x",
         ),
+        (replace(FACTS, pipeline="sho", publication=PUBLICATION), "belongs to pipeline 'shop'", "publication_name"),
         (replace(FACTS, publication=replace(PUBLICATION, may_alter=False)), "belongs to another user", "owner"),
     ],
 )

@@ -17,6 +17,11 @@ from icestream.state.identity import Identity, PipelineIdentity
 from icestream.state.log_index import Flushed, LogIndex
 
 _BEGIN_ANEW = "point the settings to what they were, or run `icestream cleanup` to begin anew"
+# The state may be that of a pipeline that is well, with which this one shares no more than a default.
+_NAME_OF_ITS_OWN = (
+    "if that one is another pipeline, give this one a name of its own with `state.pipeline`; if it is this one, point"
+    " the settings to what they were, or run `icestream cleanup`, which forgets all that is known of it, to begin anew"
+)
 
 
 @dataclass(frozen=True)
@@ -60,12 +65,12 @@ def require_same_source(found: Found, options: CaptureOptions) -> None:
         raise WrongCluster(
             f"pipeline '{options.pipeline}' belongs to cluster {identity.system_identifier}, the source is"
             f" cluster {system.identifier}",
-            hint=_BEGIN_ANEW,
+            hint=_NAME_OF_ITS_OWN,
         )
     if identity.slot_name != options.slot:
         raise SourceError(
             f"pipeline '{options.pipeline}' reads slot '{identity.slot_name}', the settings name slot '{options.slot}'",
-            hint=_BEGIN_ANEW,
+            hint=_NAME_OF_ITS_OWN,
         )
     if identity.publication_name != options.publication:
         raise SourceError(

@@ -113,7 +113,7 @@ class Start:
         """A publication of ours gets the tables that were dropped and created again, or that someone took out."""
         self._membership.settle(conn)
         names = self._membership.names_of(conn)
-        if found.publication is not None and found.publication.is_ours and names:
+        if found.publication is not None and found.publication.owner == self._options.pipeline and names:
             self._publish(conn, names)
         self._membership.agree(conn)
 

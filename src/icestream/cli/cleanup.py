@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
 from icestream.cli.options import Invocation, with_settings
+from icestream.errors import EnvironmentMissing
 
 
 @with_settings()
@@ -25,6 +27,16 @@ def cleanup(
     for line in plan(settings):
         typer.echo(f"  - {line}")
     if not yes:
-        typer.confirm("Go on?", abort=True)
+        _ask()
     for line in remove(settings):
         typer.echo(line)
+
+
+def _ask() -> None:
+    """What comes through a pipe was written before anyone could read what is removed: it is no answer."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise EnvironmentMissing(
+            "cleanup asks before it removes anything, and there is no terminal to ask at",
+            hint="run `icestream cleanup --yes` if all of this is to be removed",
+        )
+    typer.confirm("Go on?", abort=True)

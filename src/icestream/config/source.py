@@ -129,7 +129,7 @@ def _revealed(secret: Secret | None) -> str | None:
 
 class LogicalSettings(Section):
     publication_name: Annotated[Text, AfterValidator(identifier)] = key(
-        "pg2iceberg_pub", "Publication; created if it is missing."
+        "pg2iceberg_pub", "Publication; created if it is missing, and then of use to this pipeline only."
     )
     slot_name: Annotated[Text, AfterValidator(_slot_name)] = key(
         "pg2iceberg_slot", "Replication slot; created if it is missing."

@@ -72,6 +72,11 @@ class HealthServer:
         self.stop()
 
 
+def require_free(endpoint: tuple[str, int]) -> None:
+    """Raises as `HealthServer.start` would; serves nothing."""
+    _listen(endpoint, {}).server_close()
+
+
 def _listen(address: tuple[str, int], pages: dict[str, Page]) -> ThreadingHTTPServer:
     class Server(ThreadingHTTPServer):
         daemon_threads = True

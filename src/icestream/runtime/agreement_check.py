@@ -16,6 +16,7 @@ from icestream.sources.postgres.catalog import list_tables
 from icestream.sources.postgres.connection import Connection
 from icestream.sources.postgres.publication import find_publication
 from icestream.sources.postgres.slot import COPY_ANEW
+from icestream.state.cursors import Cursors
 from icestream.state.database import Database
 from icestream.state.migrate import require_current
 from icestream.state.tables import TableRow, Tables
@@ -37,7 +38,13 @@ def check_agreement(settings: Settings) -> list[Finding]:
         if reason is not None:
             return [_missing_changes(reason, rows, choices)]
         published = _published(conn, options.publication)
-        return [*_tables(rows, choices, published), *_orphans(settings, rows, choices)]
+        there = tables_in_catalog(settings, {choice.target.namespace for choice in choices})
+        written = _written(known, settings, found.identity.epoch) if known and found.identity else []
+        return [
+            *_tables(rows, choices, published),
+            *_orphans(rows, choices, there or frozenset()),
+            *(_missing(written, choices, there) if there is not None else ()),
+        ]
 
 
 def _is_current(db: Database) -> bool:
@@ -63,9 +70,30 @@ def _states_at_start(rows: Sequence[TableRow], choices: Sequence[Choice]) -> set
     return states | {TableState.LIVE if target.skip_snapshot else TableState.PENDING for target in new}
 
 
-def _orphans(settings: Settings, rows: Sequence[TableRow], choices: Sequence[Choice]) -> Iterator[Finding]:
+def _written(db: Database, settings: Settings, epoch: str) -> list[TableRow]:
+    """The live tables of this group that its workers have written since they were last asked for a copy."""
+    cursors = Cursors(db, settings.pipeline, settings.state.group).all()
+    rows = [row for row in Tables(db, settings.pipeline, settings.state.group).all() if row.state is TableState.LIVE]
+    noted = [(row, cursors[row.key].cursor) for row in rows if row.key in cursors]
+    return [row for row, cursor in noted if cursor.epoch == epoch and cursor.position > row.requested_lsn]
+
+
+def _missing(rows: Sequence[TableRow], choices: Sequence[Choice], there: frozenset[str]) -> Iterator[Finding]:
+    """An error, unlike other reasons to park a table: most likely the settings name the wrong place."""
+    wanted = {choice.target.key for choice in choices}
+    for row in rows:
+        if row.target.key in wanted - there:
+            yield error(
+                f"the Iceberg table {row.target.key} is not in the catalog, and has been written before",
+                "point `sink.warehouse` and `sink.catalog` (or `sink.catalog_uri`) to where it is; or, if it was"
+                f" dropped, run `icestream resync {row.key}`",
+                why="the table would be parked",
+            )
+
+
+def _orphans(rows: Sequence[TableRow], choices: Sequence[Choice], there: frozenset[str]) -> Iterator[Finding]:
     """Iceberg tables that are there before the pipeline has ever written them."""
-    known, there = {row.key for row in rows}, tables_in_catalog(settings)
+    known = {row.key for row in rows}
     for key in sorted({choice.target.key for choice in choices} - known):
         if key in there:
             yield warning(

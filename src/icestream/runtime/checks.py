@@ -8,6 +8,7 @@ from icestream.config.settings import Settings
 from icestream.errors import IcestreamError, Retry, StateError, StateVersionMismatch
 from icestream.runtime.agreement_check import check_agreement
 from icestream.runtime.catalog_check import check_catalog
+from icestream.runtime.metrics_check import check_metrics
 from icestream.runtime.opening import opened_source, opened_state
 from icestream.runtime.spark_checks import check_jars, check_java, check_object_store
 from icestream.runtime.storage_check import check_storage
@@ -31,8 +32,9 @@ SELECT current_user AS role, current_database() AS database,
 
 def check_all(settings: Settings) -> list[Finding]:
     """Everything `icestream check` has to say, errors first. What can't be reached is a finding like any other."""
-    lake: tuple[Check, ...] = (check_object_store, check_jars, check_java, check_catalog, check_storage)
-    found = [*_check_databases(settings), *(finding for check in lake for finding in _attempt(check, settings))]
+    lake = (check_object_store, check_jars, check_java, check_catalog, check_storage)
+    others: tuple[Check, ...] = (*lake, check_metrics)
+    found = [*_check_databases(settings), *(finding for check in others for finding in _attempt(check, settings))]
     return sorted(dict.fromkeys(found), key=lambda finding: not is_fatal(finding))
 
 

@@ -9,7 +9,7 @@ from icestream.errors import StateError, StateMissing
 from icestream.log.store import open_store
 from icestream.runtime.opening import opened_source, opened_state
 from icestream.sources.postgres.connection import Connection
-from icestream.sources.postgres.publication import drop_publication
+from icestream.sources.postgres.publication import drop_publication, find_publication
 from icestream.sources.postgres.slot import drop_slot, dropping, find_slot, identify_source
 from icestream.state.cleanup import forget_pipeline, staged_paths
 from icestream.state.database import Database
@@ -23,7 +23,7 @@ def plan(settings: Settings) -> list[str]:
     """What `remove` is going to remove, for a person to agree to. Looks at nothing."""
     return [
         f"replication slot {settings.source.logical.slot_name!r}, if the state names it as this pipeline's",
-        f"publication {settings.source.logical.publication_name!r}, if Icestream made it",
+        f"publication {settings.source.logical.publication_name!r}, if it was made for this pipeline",
         f"the state of pipeline {settings.pipeline!r} in schema {settings.state.coordinator_schema!r}",
         f"its staged files under {settings.sink.staging_root}",
     ]
@@ -39,8 +39,9 @@ def remove(settings: Settings) -> Iterator[str]:
         if has_state:
             _require_no_workers(db, settings)
         with opened_source(settings) as conn:
-            yield from _remove_slots(conn, settings, Identity(db, settings.pipeline) if has_state else None)
-            yield _remove_publication(conn, settings)
+            ours = _known_slots(settings, Identity(db, settings.pipeline)) if has_state else set()
+            yield from _remove_slots(conn, settings, ours)
+            yield _remove_publication(conn, settings, ours)
         if has_state:
             yield _remove_staged_files(db, settings)
             yield _forget(db, settings)
@@ -64,10 +65,9 @@ def _require_no_workers(db: Database, settings: Settings) -> None:
         )
 
 
-def _remove_slots(conn: Connection, settings: Settings, identity: Identity | None) -> Iterator[str]:
+def _remove_slots(conn: Connection, settings: Settings, ours: set[str]) -> Iterator[str]:
     """The slot that the state knows, which may have another name than the settings say; no other is dropped."""
     configured = settings.source.logical.slot_name
-    ours = _known_slots(settings, identity) if identity else set()
     for name in sorted(ours):
         existed = find_slot(conn, name) is not None
         drop_slot(conn, name)
@@ -90,10 +90,19 @@ def _known_slots(settings: Settings, identity: Identity) -> set[str]:
     return slots | {configured} if identity.intends_slot(configured, cluster) else slots
 
 
-def _remove_publication(conn: Connection, settings: Settings) -> str:
-    name = settings.source.logical.publication_name
-    removed = drop_publication(conn, name)
-    return f"ok: publication {name!r} {'removed' if removed else 'is not ours or was not there'}"
+def _remove_publication(conn: Connection, settings: Settings, ours: set[str]) -> str:
+    """Not while a slot is there that is not ours: whoever reads it may be the one that the publication was made for."""
+    slot, name = settings.source.logical.slot_name, settings.source.logical.publication_name
+    found = find_publication(conn, name)
+    if found is None:
+        return f"ok: publication {name!r} was not there"
+    if found.owner != settings.pipeline:
+        belongs = f"belongs to pipeline {found.owner!r}" if found.owner is not None else "Icestream has not made"
+        return f"left: publication {name!r}, which {belongs}"
+    if slot not in ours and find_slot(conn, slot) is not None:
+        return f"left: publication {name!r}, which the slot may need"
+    drop_publication(conn, name, pipeline=settings.pipeline)
+    return f"ok: publication {name!r} removed"
 
 
 def _remove_staged_files(db: Database, settings: Settings) -> str:

@@ -1,4 +1,4 @@
-"""Waiting, at a start, for databases that cannot be reached yet."""
+"""Waiting, at a start, for databases that cannot be reached yet, and for a capture that has not begun yet."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import logging
 import threading
 from collections.abc import Callable
 
-from icestream.errors import SourceUnavailable, StateUnavailable
+from icestream.errors import SourceUnavailable, StateMissing, StateUnavailable
 from icestream.observe.logs import fields
 from icestream.runtime.backoff import Backoff
 
 log = logging.getLogger(__name__)
+
+_NEXT_LOOK_S = 1.0
+_BEGIN_HINT = "start `icestream stream-only` with the same settings, which makes it"
 
 
 def when_reachable(step: Callable[[], object], stop: threading.Event) -> bool:
@@ -28,4 +31,18 @@ def when_reachable(step: Callable[[], object], stop: threading.Event) -> bool:
             stop.wait(delay)
         else:
             return not stop.is_set()
+    return False
+
+
+def when_capture_has_begun(step: Callable[[], object], stop: threading.Event) -> bool:
+    """As `when_reachable`, and repeats `step` while there is no coordination schema; that is said once."""
+    is_told = False
+    while not stop.is_set():
+        try:
+            return when_reachable(step, stop)
+        except StateMissing as err:
+            if not is_told:
+                log.warning("waiting for capture", extra=fields(reason=err, hint=_BEGIN_HINT))
+            is_told = True
+            stop.wait(_NEXT_LOOK_S)
     return False

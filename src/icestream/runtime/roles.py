@@ -12,7 +12,7 @@ from icestream.log.store import Store, open_store
 from icestream.runtime.capture_counters import CaptureCounters
 from icestream.runtime.opening import opened_state
 from icestream.runtime.preparation import make_warehouse, prepare, require_fit
-from icestream.runtime.reachable import when_reachable
+from icestream.runtime.reachable import when_capture_has_begun, when_reachable
 from icestream.runtime.running import beside, run_until_stopped, serving_metrics
 from icestream.runtime.spark_checks import check_jars, check_object_store
 from icestream.state.database import Database
@@ -37,7 +37,10 @@ def run_capture_role(settings: Settings, *, supervised: bool) -> None:
 
 
 def run_worker_role(settings: Settings, *, worker_id: str | None, supervised: bool) -> None:
-    """Materializes until asked to stop, then applies what is in the log and gives its lease back."""
+    """Materializes until asked to stop, then applies what is in the log and gives its lease back.
+
+    Waits for a capture that has not begun yet, so that roles can be started in any order.
+    """
     from icestream.materialize.worker import Worker
 
     name = _worker_id(settings, worker_id)
@@ -45,7 +48,7 @@ def run_worker_role(settings: Settings, *, worker_id: str | None, supervised: bo
     def work(stop: threading.Event) -> None:
         with opened_state(settings) as db:
             require_fit([*check_object_store(settings), *check_jars(settings)])
-            if not when_reachable(lambda: require_current(db), stop):
+            if not when_capture_has_begun(lambda: require_current(db), stop):
                 return
             make_warehouse(settings)
             with serving_metrics(settings, db, supervised=supervised):

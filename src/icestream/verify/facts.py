@@ -68,6 +68,7 @@ class SourceFacts:
     server: Server
     role: Role
     database: str
+    pipeline: str
     slot_name: str
     publication_name: str
     state_in_source: bool
@@ -90,6 +91,7 @@ def gather(
         server=_server(conn),
         role=_role(conn),
         database=conn.info.dbname,
+        pipeline=settings.pipeline,
         slot_name=settings.source.logical.slot_name,
         publication_name=settings.source.logical.publication_name,
         state_in_source=settings.state.postgres_url is None,
@@ -136,7 +138,7 @@ def _tables(conn: Connection, settings: Settings, known: Iterable[TableRow]) -> 
 
 
 def _statement(conn: Connection, publication: Publication | None, tables: tuple[TableFacts, ...]) -> str | None:
-    if publication is None or publication.is_ours:
+    if publication is None or publication.owner is not None:
         return None
     return missing_statement(conn, publication, [facts.table.name for facts in tables if facts.table is not None])
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from icestream.model.table import TableName
-from icestream.sources.postgres.publication import widening_statements
+from icestream.sources.postgres.publication import another_owner, widening_statements
 from icestream.verify.facts import OLDEST_VERSION, SourceFacts
 from icestream.verify.findings import Finding, Severity, error, warning
 from icestream.verify.table_checks import judge_table
@@ -140,13 +140,20 @@ def _check_slot(facts: SourceFacts) -> Iterator[Finding]:
 def _check_publication(facts: SourceFacts) -> Iterator[Finding]:
     if facts.server.in_recovery and facts.publication is None:
         return
-    if facts.publication_statement is not None:
+    refusal = another_owner(facts.publication, facts.pipeline) if facts.publication else None
+    if refusal is not None:
+        yield error(
+            str(refusal),
+            refusal.hint,
+            why="each pipeline keeps its publication equal to its own tables, and takes those of another out",
+        )
+    elif facts.publication_statement is not None:
         yield error(
             f"publication {facts.publication_name!r} was not made by Icestream and does not send what `tables` names",
             f"run `{facts.publication_statement}`, or choose another `source.logical.publication_name`",
             why="the server sends only what is published, and a publication of somebody else is not changed",
         )
-    elif facts.publication is None or facts.publication.is_ours:
+    elif facts.publication is None or facts.publication.owner is not None:
         yield from _check_publication_rights(facts)
     else:
         yield from _check_narrowed(facts, facts.publication.narrowed)

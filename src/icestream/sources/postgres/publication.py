@@ -1,6 +1,7 @@
 """The publication: which tables the server sends.
 
-One that Icestream made carries a comment that says so and is kept equal to the settings. Any other is only checked.
+One that Icestream made carries a comment that names its pipeline, which keeps it equal to the settings; no other
+pipeline may use it. One that Icestream has not made is only checked.
 """
 
 from __future__ import annotations
@@ -118,8 +119,9 @@ class Publication:
         return {table.oid: table for table in self.tables if not table.is_narrowed}
 
     @property
-    def is_ours(self) -> bool:
-        return self.comment.startswith(_OURS)
+    def owner(self) -> str | None:
+        """The pipeline that it was made for; None if Icestream has not made it."""
+        return self.comment.removeprefix(_OURS) if self.comment.startswith(_OURS) else None
 
 
 def find_publication(conn: Connection, name: str) -> Publication | None:
@@ -143,14 +145,18 @@ def find_publication(conn: Connection, name: str) -> Publication | None:
 def ensure_publication(conn: Connection, name: str, tables: Sequence[TableName], *, pipeline: str) -> Publication:
     """The publication sends exactly these tables afterwards; a foreign one at least these. Gives it as it was found.
 
-    May be repeated. Raises SourceError with the statement to run when a foreign one does not fit, and SourceUnavailable
-    while a table that has to be added is written to by a transaction that must end first.
+    May be repeated. Raises SourceError when it is that of another pipeline, and with the statement to run when a
+    foreign one does not fit; SourceUnavailable while a table that has to be added is written to by a transaction that
+    must end first.
     """
     found = find_publication(conn, name)
     if found is None:
         _run(conn, creation(name, tables), _comment(name, pipeline))
         return ensure_publication(conn, name, tables, pipeline=pipeline)
-    if not found.is_ours:
+    refusal = another_owner(found, pipeline)
+    if refusal is not None:
+        raise refusal
+    if found.owner is None:
         _check_foreign(conn, found, tables)
     elif found.members != set(tables) or found.narrowed or not (found.via_root and found.all_operations):
         added = sorted(set(tables) - found.members)
@@ -158,10 +164,21 @@ def ensure_publication(conn: Connection, name: str, tables: Sequence[TableName],
     return found
 
 
-def drop_publication(conn: Connection, name: str) -> bool:
-    """Drops it if Icestream made it; says whether it did."""
+def another_owner(found: Publication, pipeline: str) -> SourceError | None:
+    """Why `pipeline` may not use it. Not even if it fits now: its owner changes it whenever its own tables change."""
+    if found.owner in (None, pipeline):
+        return None
+    drop = sql.SQL("DROP PUBLICATION {}").format(sql.Identifier(found.name)).as_string()
+    return SourceError(
+        f"publication {found.name!r} belongs to pipeline {found.owner!r}, this is pipeline {pipeline!r}",
+        hint=f"choose another `source.logical.publication_name`; or, if that pipeline is given up, run `{drop}`",
+    )
+
+
+def drop_publication(conn: Connection, name: str, *, pipeline: str) -> bool:
+    """Drops it if it was made for this pipeline; says whether it did."""
     found = find_publication(conn, name)
-    if found is None or not found.is_ours:
+    if found is None or found.owner != pipeline:
         return False
     _run(conn, sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(name)))
     return True
