@@ -16,6 +16,7 @@ IcestreamError
 │   └── CopyStopped             a first copy was interrupted, and goes on later
 ├── StateError                the coordination schema
 │   ├── StateUnavailable        cannot be reached now
+│   ├── StateLimit              something is larger than the database takes
 │   ├── StateVersionMismatch    made by another version, or by another program
 │   │   └── StateMissing          not made yet
 │   └── ClaimRefused            another capture has moved the log
@@ -122,6 +123,10 @@ class StateError(IcestreamError):
 
 class StateUnavailable(StateError):
     retry = Retry.LATER
+
+
+class StateLimit(StateError):
+    """Doing the same again fails the same way: the table in question is parked."""
 
 
 class StateVersionMismatch(StateError):

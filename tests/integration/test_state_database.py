@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from icestream.errors import Retry, StateError, StateUnavailable, StateVersionMismatch
+from icestream.errors import Retry, StateError, StateLimit, StateUnavailable, StateVersionMismatch
 from icestream.state.database import Database
 from support.postgres import PostgresServer
 from support.proxy import COMMIT, Proxy
@@ -73,6 +73,14 @@ def test_a_read_only_server_is_retried(db: Database) -> None:
     with pytest.raises(StateUnavailable, match="read-only"), db.transaction() as tx:
         tx.execute("SET TRANSACTION READ ONLY")
         tx.execute("CREATE SCHEMA x")
+
+
+def test_what_no_server_takes_is_not_retried(db: Database) -> None:
+    with pytest.raises(StateLimit, match="index row") as caught, db.transaction() as tx:
+        tx.execute("CREATE TEMPORARY TABLE short (text text STORAGE EXTERNAL PRIMARY KEY)")
+        tx.execute("INSERT INTO short VALUES (repeat('x', 5000))")
+    assert caught.value.retry is Retry.NEVER
+    assert not isinstance(caught.value, StateUnavailable)
 
 
 def test_a_missing_schema_leads_to_the_migration(db: Database) -> None:

@@ -12,7 +12,7 @@ from icestream.model.table import TableName, TableState, Target
 from icestream.state.database import Database
 from icestream.state.groups import Groups
 from icestream.state.tables import TableDefinition, TableRow, Tables
-from support.state import PIPELINE, LogDriver
+from support.state import PIPELINE, LogDriver, fill_every_table, tables_with_rows
 
 ORDERS = TableDefinition(Target("shop", "orders", primary_key=("id",)), TableName("public", "orders"), 16400)
 ITEMS = TableDefinition(Target("shop", "items"), TableName("public", "items"), 16401)
@@ -144,6 +144,16 @@ class TestJoining:
         groups.remove("audit")
         assert audit.all() == []
         assert [row.group for row in capture.sync([ORDERS])] == ["default"]
+
+    def test_no_table_keeps_a_row_of_a_removed_group(self, state: Database, groups: Groups) -> None:
+        for group in ("default", "audit"):
+            fill_every_table(state, PIPELINE, group)
+        state.execute("UPDATE {schema}.consumer SET expires_at = now() - interval '1 second'")
+        filled = tables_with_rows(state, PIPELINE, "audit")
+        assert filled >= {"log_group", "tables", "mat_cursor", "consumer", "letter_move", "snapshot_progress"}
+        groups.remove("audit")
+        assert tables_with_rows(state, PIPELINE, "audit") == set()
+        assert tables_with_rows(state, PIPELINE, "default") == filled
 
 
 class TestTargets:

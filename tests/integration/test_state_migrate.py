@@ -15,7 +15,7 @@ from icestream.state.cursors import Cursors
 from icestream.state.database import Database
 from icestream.state.leases import Leases
 from icestream.state.migrate import migrate, require_current
-from support.state import PIPELINE, SCHEMA, LogDriver, staged
+from support.state import PIPELINE, SCHEMA, LogDriver, fill_every_table, staged, tables_with_rows
 
 NAMES_IN_SPEC = {
     *("log_seq", "log_index", "mat_cursor", "consumer", "pipeline_meta", "flushed_lsn", "tables"),
@@ -162,14 +162,13 @@ class TestForgetting:
         assert tables_of(state) == set()
 
     def test_no_table_is_forgotten(self, state: Database) -> None:
-        from icestream.state import cleanup
-
-        rows = state.fetch(
-            "SELECT table_name FROM information_schema.columns WHERE table_schema = %(s)s AND column_name = 'pipeline'",
-            {"s": SCHEMA},
-        )
-        for row in rows:
-            assert any(f"{{schema}}.{row['table_name']} " in statement for statement in cleanup._DELETE)
+        for pipeline in (PIPELINE, "other"):
+            fill_every_table(state, pipeline, "default")
+        filled = tables_with_rows(state, PIPELINE)
+        assert filled >= NAMES_IN_SPEC
+        assert forget_pipeline(state, PIPELINE) is False
+        assert tables_with_rows(state, PIPELINE) == set()
+        assert tables_with_rows(state, "other") == filled
 
     def test_another_programs_schema_is_not_touched(self, db: Database) -> None:
         db.execute("CREATE SCHEMA {schema}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +22,7 @@ _UNFIT = "INSERT INTO orders VALUES ({}, 'NaN', '2026-01-31'), ({} + 1, 1, NULL)
 def make(lake: Lake, database: str, tmp_path: Path, namespace: str) -> Iterator[Callable[..., Pipeline]]:
     made: list[Pipeline] = []
 
-    def pipeline(**settings: str) -> Pipeline:
+    def pipeline(**settings: Any) -> Pipeline:
         made.append(Pipeline(lake, database, tmp_path, namespace=namespace, **settings))
         return made[0]
 
@@ -95,3 +97,47 @@ def test_a_row_whose_key_does_not_fit_is_a_letter_under_every_policy(make: Calla
         pipeline.bring_forward()
     assert [price for _, price in prices(pipeline)] == [3]
     assert {letter.value for letter in pipeline.letters.newest()} == {"NaN", "Infinity"}
+
+
+def test_rows_that_no_key_tells_apart_are_letters_of_their_own(make: Callable[..., Pipeline]) -> None:
+    pipeline = make(**{"sink.write_mode": "append"})
+    pipeline.execute(
+        "CREATE TABLE orders (id int, price numeric(10,2)) PARTITION BY LIST (id)",
+        "CREATE TABLE orders_1 PARTITION OF orders FOR VALUES IN (1)",
+        "CREATE TABLE orders_2 PARTITION OF orders FOR VALUES IN (2)",
+        "INSERT INTO orders VALUES (1, 'NaN'), (1, 'NaN'), (2, 'NaN'), (2, 0)",
+    )
+    with pipeline.capturing():
+        pipeline.bring_forward()
+    assert [seen(letter)[:3] for letter in pipeline.letters.newest()] == [({}, "price", "NaN")] * 3
+
+
+def test_another_copy_notes_what_does_not_fit_now(make: Callable[..., Pipeline]) -> None:
+    pipeline = make()
+    pipeline.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, price numeric, day date)", "INSERT INTO orders VALUES (1, 'NaN')"
+    )
+    with pipeline.capturing():
+        pipeline.bring_forward()
+        pipeline.execute("ALTER TABLE orders REPLICA IDENTITY FULL")
+        pipeline.execute("UPDATE orders SET price = 'Infinity'")
+        pipeline.tables.request_copy(pipeline.tables.all()[0].key, reason="asked for")
+        pipeline.bring_forward()
+    copied = [letter.value for letter in pipeline.letters.newest() if letter.offset == -1]
+    assert copied == ["Infinity", "NaN"]
+
+
+@pytest.mark.parametrize("sink", [{}, {"sort_order": ["id"]}], ids=["by tasks", "by spark"])
+def test_letters_of_a_copy_come_part_by_part(make: Callable[..., Pipeline], sink: dict[str, Any]) -> None:
+    pipeline = make(tables=[{"name": "public.orders", "iceberg": sink}])
+    pipeline.copying = replace(pipeline.copying, most_unfit=3)
+    pipeline.execute(
+        _TABLE,
+        "INSERT INTO orders SELECT g, 'NaN', 'infinity' FROM generate_series(1, 10) g",
+        "INSERT INTO orders SELECT g, g, NULL FROM generate_series(11, 500) g",
+        "INSERT INTO orders VALUES (501, 'NaN', NULL)",
+    )
+    with pipeline.capturing():
+        pipeline.bring_forward()
+    found = sorted((int(letter.key["id"] or 0), letter.column) for letter in pipeline.letters.newest())
+    assert found == sorted([(n, column) for n in range(1, 11) for column in ("day", "price")] + [(501, "price")])

@@ -8,6 +8,7 @@ import pytest
 
 from icestream.lake.session import Lake
 from icestream.materialize import batch
+from icestream.model.letters import LONGEST_VALUE
 from icestream.model.table import Column, Relation, WriteMode
 from icestream.model.type_rules import TypeRules
 from support import applying
@@ -85,6 +86,17 @@ def test_a_value_that_does_not_fit_becomes_null_and_a_letter(table: AppliedTable
     assert letter["reason"] == "the Iceberg column can't hold this value"
     assert (letter["offset"], letter["lsn"], letter["key"]) == (0, 7, '{"id":"1"}')
     assert (letter["column"], letter["text"]) == ("Day.of", "infinity")
+
+
+def test_letters_come_to_the_driver_in_pieces(table: AppliedTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "_PIECE", 50)
+    table.apply([insert(key, "a", "infinity", lsn=7) for key in range(20)])
+    assert sorted(int(str(letter["offset"])) for letter in table.letters) == list(range(20))
+
+
+def test_only_the_beginning_of_a_huge_value_is_brought(table: AppliedTable) -> None:
+    table.apply([insert(1, "a", "9" * (LONGEST_VALUE + 100), lsn=7)])
+    assert [len(str(letter["text"])) for letter in table.letters] == [LONGEST_VALUE + 1]
 
 
 def test_a_row_whose_key_does_not_fit_is_a_letter_and_not_a_row(lake: Lake, tmp_path: Path, namespace: str) -> None:

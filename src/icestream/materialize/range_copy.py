@@ -16,13 +16,14 @@ from icestream.materialize.letters import note_letters
 from icestream.materialize.range_tasks import (
     RangeFailure,
     RunTask,
+    UnfitTask,
     WrittenRun,
     find_unfit,
     remove_files,
     write_run,
 )
 from icestream.materialize.shape import Shape
-from icestream.materialize.source_rows import SourceRows, UnfitValue
+from icestream.materialize.source_rows import MOST_UNFIT, SourceRows, UnfitPart, UnfitValue
 from icestream.model.copying import CopyRange, RangeRun, WrittenFile, next_run
 from icestream.model.position import Lsn
 from icestream.observe.logs import fields
@@ -45,6 +46,7 @@ class CopyTools:
     pages_per_range: int
     target_size: int | None = None
     stopping: Callable[[], bool] = lambda: False
+    most_unfit: int = MOST_UNFIT  # values that come to the driver at once
 
 
 class RangeCopy:
@@ -79,7 +81,8 @@ class RangeCopy:
         written = {pages.number: pages.files for pages in ranges if pages.files is not None}
         name = f"icestream-copy-{self._position:x}"
         runs = self._runs([pages for pages in ranges if pages.files is None])
-        todo = (RunTask(self._source, run, name, layout, field_ids) for run in runs)
+        most = self._tools.most_unfit
+        todo = (RunTask(self._source, run, name, layout, field_ids, most) for run in runs)
         for task, result in self._tools.tasks.finished(write_run, self._until_failure(todo, failures)):
             if isinstance(result, RangeFailure):
                 failures.append(result)
@@ -93,10 +96,8 @@ class RangeCopy:
 
     def note_unfit(self, ranges: Sequence[CopyRange]) -> None:
         """The dead letters of ranges that were read by somebody who does not tell."""
-        for _, result in self._tools.tasks.finished(find_unfit, [(self._source, pages) for pages in ranges]):
-            if isinstance(result, RangeFailure):
-                raise result.error()
-            self._note_letters(result)
+        for pages, part in self._parts([self._unfit_task(pages) for pages in ranges]):
+            self._note_letters(pages, part)
 
     def _runs(self, ranges: Sequence[CopyRange]) -> Iterator[RangeRun]:
         while ranges:
@@ -113,7 +114,7 @@ class RangeCopy:
     def _note(self, task: RunTask, result: WrittenRun) -> dict[int, tuple[WrittenFile, ...]]:
         """Gives the files that count, by range: another worker may have been faster."""
         reached("range written")
-        self._note_letters(result.unfit)
+        self._note_letters(task.run.pages, result.unfit)
         numbers = task.run.numbers
         if not self._tools.progress.note(self._table, self._position, numbers, result.files):
             remove_files(result.files, task.layout)
@@ -137,8 +138,25 @@ class RangeCopy:
         if standing is not None:
             log.info("copying", extra=fields(table=self._table, **standing.as_fields()))
 
-    def _note_letters(self, found: Sequence[UnfitValue]) -> None:
-        note_letters(self._tools.letters, map(self._letter, found), self._shape, self._table)
+    def _note_letters(self, pages: CopyRange, first: UnfitPart) -> None:
+        letters = map(self._letter, self._unfit(pages, first))
+        note_letters(self._tools.letters, letters, self._shape, self._table)
+
+    def _unfit(self, pages: CopyRange, part: UnfitPart) -> Iterator[UnfitValue]:
+        """Part by part: the next one is asked for when those before it are stored."""
+        yield from part.values
+        while part.end is not None:
+            ((_, part),) = self._parts([self._unfit_task(pages, part.end)])
+            yield from part.values
+
+    def _parts(self, tasks: Sequence[UnfitTask]) -> Iterator[tuple[CopyRange, UnfitPart]]:
+        for task, result in self._tools.tasks.finished(find_unfit, tasks):
+            if isinstance(result, RangeFailure):
+                raise result.error()
+            yield task.pages, result
+
+    def _unfit_task(self, pages: CopyRange, behind: UnfitValue | None = None) -> UnfitTask:
+        return UnfitTask(self._source, pages, behind, self._tools.most_unfit)
 
     def _letter(self, found: UnfitValue) -> DeadLetter:
         return DeadLetter(
@@ -150,4 +168,5 @@ class RangeCopy:
             key=msgspec.json.decode(found.key),
             value=found.text,
             reason=unfit_reason(found.text),
+            place=found.place,
         )

@@ -23,7 +23,7 @@ from icestream.errors import (
 )
 from icestream.lake.data_files import FileLayout
 from icestream.log.store import open_filesystem
-from icestream.materialize.source_rows import RangeRows, SourceRows, UnfitValue
+from icestream.materialize.source_rows import MOST_UNFIT, RangeRows, SourceRows, UnfitPart, UnfitValue
 from icestream.model.copying import CopyRange, RangeRun, WrittenFile
 from icestream.model.ids import new_id
 
@@ -44,12 +44,23 @@ class RunTask:
     name: str  # of the copy: its files begin with it
     layout: FileLayout
     field_ids: dict[str, int]
+    most_unfit: int = MOST_UNFIT
 
 
 @dataclass(frozen=True)
 class WrittenRun:
     files: tuple[WrittenFile, ...]
-    unfit: tuple[UnfitValue, ...]
+    unfit: UnfitPart  # the first one
+
+
+@dataclass(frozen=True)
+class UnfitTask:
+    """The next part of a range's unfit values; travels to the task."""
+
+    source: SourceRows
+    pages: CopyRange
+    behind: UnfitValue | None = None
+    most: int = MOST_UNFIT
 
 
 @dataclass(frozen=True)
@@ -66,8 +77,9 @@ def write_run(task: RunTask) -> WrittenRun | RangeFailure:
     return _without_raising(lambda: _write(task))
 
 
-def find_unfit(task: tuple[SourceRows, CopyRange]) -> tuple[UnfitValue, ...] | RangeFailure:
-    return _without_raising(lambda: tuple(RangeRows(*task).find_unfit()))
+def find_unfit(task: UnfitTask) -> UnfitPart | RangeFailure:
+    rows = RangeRows(task.source, task.pages, most_unfit=task.most)
+    return _without_raising(lambda: rows.find_unfit(task.behind))
 
 
 def remove_files(files: tuple[WrittenFile, ...], layout: FileLayout) -> None:
@@ -91,7 +103,7 @@ def _without_raising(work: Callable[[], R]) -> R | RangeFailure:
 def _write(task: RunTask) -> WrittenRun:
     target = task.layout.target_size or TARGET_SIZE
     batch_size = max(_SMALLEST_BATCH, min(_BATCH_SIZE, target))
-    rows = RangeRows(task.source, task.run.pages, batch_size=batch_size)
+    rows = RangeRows(task.source, task.run.pages, batch_size=batch_size, most_unfit=task.most_unfit)
     files = _Files(task, target)
     try:
         for batch in rows:
@@ -100,7 +112,7 @@ def _write(task: RunTask) -> WrittenRun:
     except BaseException:
         files.drop()
         raise
-    return WrittenRun(tuple(files.written), tuple(rows.unfit))
+    return WrittenRun(tuple(files.written), rows.unfit)
 
 
 class _Files:

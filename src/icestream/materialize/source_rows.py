@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import dropwhile
+from typing import Final
 
 import pyarrow as pa
 
@@ -15,6 +17,10 @@ from icestream.model.type_rules import DEFAULT_RULES, TypeRules
 from icestream.sources.postgres import copy
 from icestream.sources.postgres.copy import PageRange
 from icestream.sources.postgres.ranges import RangeReader, at_snapshot, plan_ranges, reading
+
+MOST_UNFIT: Final = 10_000  # values in a part
+_LARGEST_PART: Final = 8 * 1024**2  # characters
+_BEFORE_ALL: Final = "(0,0)"
 
 
 @dataclass(frozen=True)
@@ -60,11 +66,30 @@ class SourceRows:
 
 @dataclass(frozen=True)
 class UnfitValue:
-    """A value that its Iceberg column can't hold; `key` as JSON."""
+    """A value that its Iceberg column can't hold; `key` as JSON, `ctid` within its relation."""
 
     column: str
+    relation: int
+    ctid: str
     key: str
     text: str | None
+
+    @property
+    def place(self) -> str:
+        return f"{self.relation} {self.ctid}"
+
+
+@dataclass(frozen=True)
+class UnfitPart:
+    """Some of the unfit values of a range: as many as may be held in memory, and sent, at once."""
+
+    values: tuple[UnfitValue, ...] = ()
+    is_last: bool = True
+
+    @property
+    def end(self) -> UnfitValue | None:
+        """Behind this one the next part begins; None: there is none."""
+        return None if self.is_last else self.values[-1]
 
 
 class RangeRows:
@@ -73,11 +98,14 @@ class RangeRows:
     Raises CopySnapshotGone when the snapshot is lost, SourceReshaped when the table is no longer what it saw.
     """
 
-    def __init__(self, source: SourceRows, pages: CopyRange, *, batch_size: int | None = None) -> None:
+    def __init__(
+        self, source: SourceRows, pages: CopyRange, *, batch_size: int | None = None, most_unfit: int = MOST_UNFIT
+    ) -> None:
         self._source = source
         self._pages = pages
         self._batch_size = batch_size
-        self.unfit: list[UnfitValue] = []  # filled when all rows are read
+        self._most_unfit = most_unfit
+        self.unfit = UnfitPart()  # the first one, known when all rows are read
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         source, schema, marked = self._source, self._source.schema, 0
@@ -89,18 +117,33 @@ class RangeRows:
                 yield source.written(copy.with_whole_keys(rows, source.keys) if marks else rows)
                 marked += marks
             if marked:
-                self.unfit = list(self._unfit(reader, here))
+                self.unfit = self._part(reader, here)
 
-    def find_unfit(self) -> list[UnfitValue]:
+    def find_unfit(self, behind: UnfitValue | None = None) -> UnfitPart:
         """Only those, without reading the rest."""
         with reading(self._source.conninfo, self._source.snapshot) as reader:
-            return list(self._unfit(reader, self._locked(reader)))
+            return self._part(reader, self._locked(reader), behind)
 
     def _locked(self, reader: RangeReader) -> PageRange:
         return PageRange(reader.lock(self._pages.oid), self._pages.start, self._pages.end)
 
-    def _unfit(self, reader: RangeReader, here: PageRange) -> Iterator[UnfitValue]:
-        for column, query in copy.unfit_queries(self._source.columns, here):
+    def _part(self, reader: RangeReader, here: PageRange, behind: UnfitValue | None = None) -> UnfitPart:
+        values, size = list[UnfitValue](), 0
+        for value in self._unfit(reader, here, behind):
+            values.append(value)
+            size += len(value.key) + len(value.text or "")
+            if len(values) == self._most_unfit or size >= _LARGEST_PART:
+                return UnfitPart(tuple(values), is_last=False)
+        return UnfitPart(tuple(values))
+
+    def _unfit(self, reader: RangeReader, here: PageRange, behind: UnfitValue | None) -> Iterator[UnfitValue]:
+        """Column by column; a part never takes more than a query gives."""
+        columns = [column for column in self._source.columns if column.leaves_letters]
+        if behind is not None:
+            columns = list(dropwhile(lambda column: column.name != behind.column, columns))
+        for column in columns:
+            after = behind.ctid if behind is not None and behind.column == column.name else _BEFORE_ALL
+            query = copy.unfit_query(self._source.columns, column, here, after, self._most_unfit)
             for batch in reader.batches(query):
-                for key, text in zip(*(values.to_pylist() for values in batch.columns), strict=True):
-                    yield UnfitValue(column, key, text)
+                for ctid, key, text in zip(*(values.to_pylist() for values in batch.columns), strict=True):
+                    yield UnfitValue(column.name, self._pages.oid, ctid, key, text)

@@ -20,8 +20,8 @@ from icestream.errors import (
     LakeUnavailable,
     PublishRefused,
     Retry,
+    StateLimit,
     StateUnavailable,
-    TableParked,
 )
 from icestream.lake.history import Owner
 from icestream.lake.java import is_jvm_gone
@@ -262,7 +262,7 @@ class Worker:
         try:
             if error is None and row.failures:
                 self._tables.clear_failures(row.key)
-            elif isinstance(error, TableParked) or (isinstance(error, LakeError) and error.retry is Retry.NEVER):
+            elif isinstance(error, LakeError | StateLimit) and error.retry is Retry.NEVER:
                 self._park(row, keeper, error)
             elif error is not None and not isinstance(error, PublishRefused | CopyStopped):
                 self._report(row, error)

@@ -4,29 +4,9 @@ from __future__ import annotations
 
 from icestream.state.database import Database
 from icestream.state.migrate import own_tables
+from icestream.state.own_rows import forget_rows
 
-_DELETE = (
-    "DELETE FROM {schema}.flushed_lsn WHERE pipeline = %(pipeline)s",  # first: claims wait for it, then are refused
-    "DELETE FROM {schema}.pipeline_meta WHERE pipeline = %(pipeline)s",
-    "DELETE FROM {schema}.slot_intent WHERE pipeline = %(pipeline)s",
-    "DELETE FROM {schema}.staged_intent WHERE pipeline = %(pipeline)s",
-    "DELETE FROM {schema}.garbage WHERE pipeline = %(pipeline)s",
-    "DELETE FROM {schema}.log_seq WHERE pipeline = %(pipeline)s",
-    "DELETE FROM {schema}.log_index WHERE pipeline = %(pipeline)s",
-    "DELETE FROM {schema}.relation_version WHERE pipeline = %(pipeline)s",
-    "DELETE FROM {schema}.log_group WHERE pipeline = %(pipeline)s",
-    "DELETE FROM {schema}.mat_cursor WHERE pipeline = %(pipeline)s",
-    "DELETE FROM {schema}.consumer WHERE pipeline = %(pipeline)s",
-    "DELETE FROM {schema}.tables WHERE pipeline = %(pipeline)s",
-    "DELETE FROM {schema}.sighting WHERE pipeline = %(pipeline)s",
-    "DELETE FROM {schema}.watch WHERE pipeline = %(pipeline)s",
-    "DELETE FROM {schema}.letter_move WHERE pipeline = %(pipeline)s",
-    "DELETE FROM {schema}.dead_letter WHERE pipeline = %(pipeline)s",
-    "DELETE FROM {schema}.snapshot_progress WHERE pipeline = %(pipeline)s",
-    "DELETE FROM {schema}.query_watermarks WHERE pipeline = %(pipeline)s",
-    "DELETE FROM {schema}.pending_markers WHERE pipeline = %(pipeline)s",
-    "DELETE FROM {schema}.marker_emissions WHERE pipeline = %(pipeline)s",
-)
+_REFUSE_CLAIMS = "DELETE FROM {schema}.flushed_lsn WHERE pipeline = %(pipeline)s"
 _OTHERS = "SELECT pipeline FROM {schema}.pipeline_meta UNION SELECT pipeline FROM {schema}.tables"
 _PATHS = """
 SELECT s3_path AS path FROM {schema}.log_index WHERE pipeline = %(pipeline)s
@@ -48,8 +28,8 @@ def forget_pipeline(db: Database, pipeline: str) -> bool:
     Staged files are not touched. Raises StateVersionMismatch if there is no coordination schema of ours.
     """
     with db.transaction() as tx:
-        for statement in _DELETE:
-            tx.execute(statement, {"pipeline": pipeline})
+        tx.execute(_REFUSE_CLAIMS, {"pipeline": pipeline})  # first: a claim that is under way waits for it
+        forget_rows(tx, db.schema, {"pipeline": pipeline})
         if tx.fetch(_OTHERS):
             return False
         tx.execute("DROP TABLE " + ", ".join(f"{{schema}}.{table}" for table in own_tables()))

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import islice
 
 import msgspec
 
+from icestream.model.letters import LONGEST_KEY_PART, LONGEST_VALUE
 from icestream.model.position import Lsn
 from icestream.state.database import Database
 from icestream.state.pool import Row
 
 _BATCH = 1000
+_BATCH_CHARACTERS = 8 * 1024**2
+# Arrays of texts: one document with all letters would be more than a jsonb may hold.
 _ADD = """
 INSERT INTO {schema}.dead_letter
     (pipeline, id, table_name, epoch, log_offset, position, column_name, key, value, reason)
-SELECT %(pipeline)s, letter.*
-FROM jsonb_to_recordset(%(letters)s::jsonb) AS letter (
-    id text, table_name text, epoch uuid, log_offset bigint, position bigint, column_name text, key jsonb, value text,
-    reason text)
+SELECT %(pipeline)s, id, table_name, epoch, log_offset, position, column_name, key::jsonb, value, reason
+FROM unnest(
+    %(id)s::text[], %(table_name)s::text[], %(epoch)s::uuid[], %(log_offset)s::bigint[], %(position)s::bigint[],
+    %(column_name)s::text[], %(key)s::text[], %(value)s::text[], %(reason)s::text[]
+) AS letter (id, table_name, epoch, log_offset, position, column_name, key, value, reason)
 ON CONFLICT (id) DO NOTHING
 """
 _COUNTS = """
@@ -32,7 +35,7 @@ GROUP BY table_name
 ORDER BY table_name
 """
 _NEWEST = """
-SELECT table_name, epoch::text, log_offset, position, column_name, key, value, reason, created_at
+SELECT id, table_name, epoch::text, log_offset, position, column_name, key, value, reason, created_at
 FROM {schema}.dead_letter
 WHERE pipeline = %(pipeline)s AND (%(table)s::text IS NULL OR table_name = %(table)s)
 ORDER BY created_at DESC, id
@@ -44,20 +47,27 @@ LIMIT %(limit)s
 class DeadLetter:
     table: str
     epoch: str
-    offset: int  # of the row in the table's log; negative for a row of the first copy, which its key tells apart
+    offset: int  # of the row in the table's log; negative for a row of a copy
     position: Lsn
     column: str | None  # None: the whole row
     key: Mapping[str, str | None]
     value: str | None
     reason: str
+    place: str = ""  # of a copied row in the source: there may be no key that tells it apart. Not stored
     created_at: datetime | None = None  # set by the database
+    stored_id: str | None = None  # likewise
 
     @property
     def id(self) -> str:
-        """The same for the same row and column, so that a batch that is redone adds nothing."""
+        """The same for the same row and column, so that a batch that is redone adds nothing.
+
+        Every copy has letters of its own: another one finds other values.
+        """
+        if self.stored_id is not None:
+            return self.stored_id
         origin = msgspec.json.encode((self.epoch, self.table, self.offset, self.column))
         if self.offset < 0:
-            origin += msgspec.json.encode(dict(self.key), order="sorted")
+            origin += msgspec.json.encode((int(self.position), self.place, dict(self.key)), order="sorted")
         return hashlib.sha256(origin).hexdigest()[:32]
 
 
@@ -75,11 +85,7 @@ class DeadLetters:
 
     def add(self, letters: Iterable[DeadLetter]) -> int:
         """Stores the letters that are not there yet and gives their number. May be repeated."""
-        rest = iter(letters)
-        added = 0
-        while batch := list(islice(rest, _BATCH)):
-            added += self._add(batch)
-        return added
+        return sum(map(self._add, batches(map(_bounded, letters))))
 
     def counts(self) -> dict[str, int]:
         rows = self._db.fetch(_COUNTS, {"pipeline": self._pipeline})
@@ -89,9 +95,44 @@ class DeadLetters:
         rows = self._db.fetch(_NEWEST, {"pipeline": self._pipeline, "table": table, "limit": limit})
         return [dead_letter(row) for row in rows]
 
-    def _add(self, letters: Iterable[DeadLetter]) -> int:
-        encoded = msgspec.json.encode([_values(letter) for letter in letters]).decode()
-        return self._db.execute(_ADD, {"pipeline": self._pipeline, "letters": encoded})
+    def _add(self, letters: Sequence[DeadLetter]) -> int:
+        rows = [_values(letter) for letter in letters]
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        return self._db.execute(_ADD, {"pipeline": self._pipeline, **columns})
+
+
+def batches(letters: Iterable[DeadLetter]) -> Iterator[list[DeadLetter]]:
+    """Cut by number and by size; only what is larger by itself is in a batch that is larger, alone."""
+    batch, size = list[DeadLetter](), 0
+    for letter in letters:
+        own = _size(letter)
+        if batch and (len(batch) == _BATCH or size + own > _BATCH_CHARACTERS):
+            yield batch
+            batch, size = [], 0
+        batch.append(letter)
+        size += own
+    if batch:
+        yield batch
+
+
+def _size(letter: DeadLetter) -> int:
+    return len(letter.value or "") + sum(len(part or "") for part in letter.key.values())
+
+
+def _bounded(letter: DeadLetter) -> DeadLetter:
+    """Under the id that it has as a whole."""
+    if len(letter.value or "") > LONGEST_VALUE:
+        kept = f"only the first {LONGEST_VALUE:,} characters of the value are kept"
+        letter = replace(letter, value=_cut(letter.value, LONGEST_VALUE), reason=f"{letter.reason}; {kept}")
+    if any(len(part or "") > LONGEST_KEY_PART for part in letter.key.values()):
+        key = {name: _cut(part, LONGEST_KEY_PART) for name, part in letter.key.items()}
+        kept = f"only the first {LONGEST_KEY_PART:,} characters of each part of the key are kept"
+        letter = replace(letter, key=key, reason=f"{letter.reason}; {kept}", stored_id=letter.id)
+    return letter
+
+
+def _cut(text: str | None, longest: int) -> str | None:
+    return None if text is None else text[:longest]
 
 
 def _values(letter: DeadLetter) -> dict[str, object]:
@@ -102,7 +143,7 @@ def _values(letter: DeadLetter) -> dict[str, object]:
         "log_offset": letter.offset,
         "position": int(letter.position),
         "column_name": letter.column,
-        "key": dict(letter.key),
+        "key": msgspec.json.encode(dict(letter.key)).decode(),
         "value": letter.value,
         "reason": letter.reason,
     }
@@ -119,4 +160,5 @@ def dead_letter(row: Row) -> DeadLetter:
         value=row["value"],
         reason=row["reason"],
         created_at=row["created_at"],
+        stored_id=row["id"],
     )

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors
 
-from icestream.errors import StateError, StateUnavailable, StateVersionMismatch
+from icestream.errors import StateError, StateLimit, StateUnavailable, StateVersionMismatch
 
 MIGRATE_HINT = "run `icestream migrate-coord`"
 
@@ -29,6 +29,14 @@ _REFUSALS = (
 
 # psycopg counts these among internal errors, but they only say that we were paused for too long.
 _TIMEOUTS = (errors.IdleInTransactionSessionTimeout, errors.TransactionTimeout)
+
+# And these among operational ones, but no waiting helps: class 54, a value or a statement that is too large.
+_LIMITS = (
+    errors.ProgramLimitExceeded,
+    errors.StatementTooComplex,
+    errors.TooManyColumns,
+    errors.TooManyArguments,
+)
 
 
 def connect_failure(err: psycopg.Error, where: str) -> StateError:
@@ -63,6 +71,8 @@ def translated() -> Iterator[None]:
             f"something that is not ours rests on the coordination schema: {err.diag.message_primary}",
             hint="drop that first (a view?), then run the command again",
         ) from err
+    except _LIMITS as err:
+        raise StateLimit(f"the state database can't hold something that large: {err.diag.message_primary}") from err
     except errors.ReadOnlySqlTransaction as err:
         raise StateUnavailable("the state database is read-only now (a standby?)") from err
     except (psycopg.OperationalError, psycopg.InterfaceError, *_TIMEOUTS) as err:

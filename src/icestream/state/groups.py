@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from icestream.errors import StateError
 from icestream.state.database import Database, Transaction
+from icestream.state.own_rows import forget_rows
 from icestream.state.pool import Row
 
 # Capture adds tables for the groups that are there, a new group takes the tables that are there: one after the other.
@@ -34,12 +35,6 @@ WHERE pipeline = %(pipeline)s AND group_name = %(group)s AND expires_at > clock_
 ORDER BY worker_id
 LIMIT 1
 """
-_REMOVE = (
-    "DELETE FROM {schema}.mat_cursor WHERE pipeline = %(pipeline)s AND group_name = %(group)s",
-    "DELETE FROM {schema}.consumer WHERE pipeline = %(pipeline)s AND group_name = %(group)s",
-    "DELETE FROM {schema}.tables WHERE pipeline = %(pipeline)s AND group_name = %(group)s",
-    "DELETE FROM {schema}.log_group WHERE pipeline = %(pipeline)s AND group_name = %(group)s",
-)
 
 
 class Groups:
@@ -56,7 +51,7 @@ class Groups:
             register_group(tx, self._pipeline, group)
 
     def remove(self, group: str) -> None:
-        """Forgets the group with its cursors, workers and table states; its Iceberg tables stay as they are.
+        """Forgets everything that is remembered for the group; its Iceberg tables stay as they are.
 
         Raises StateError while it has a live worker.
         """
@@ -70,8 +65,7 @@ class Groups:
                     f" (pid {worker['pid']})",
                     hint="stop its workers first",
                 )
-            for statement in _REMOVE:
-                tx.execute(statement, scope)
+            forget_rows(tx, self._db.schema, {"pipeline": self._pipeline, "group_name": group})
 
     def names(self) -> list[str]:
         return _sorted(self._db.fetch(_NAMES, {"pipeline": self._pipeline}))

@@ -27,7 +27,7 @@ ORDER BY created_at, id
 LIMIT %(limit)s
 """
 _LETTERS = """
-SELECT table_name, epoch::text, log_offset, position, column_name, key, value, reason, created_at
+SELECT letter.id, table_name, epoch::text, log_offset, position, column_name, key, value, reason, created_at
 FROM {schema}.letter_move AS move
 JOIN {schema}.dead_letter AS letter ON letter.id = move.letter_id
 WHERE move.pipeline = %(pipeline)s AND move.group_name = %(group)s AND move.move_id = %(move_id)s

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from psycopg import sql
 
 from icestream.model.columns import LakeColumn, naming_columns
+from icestream.model.letters import LONGEST_KEY_PART, LONGEST_VALUE
 from icestream.sources.postgres.copied_values import arrow_type, as_text, column_fits, column_value
 
 
@@ -38,18 +39,21 @@ def range_query(columns: Sequence[LakeColumn], pages: PageRange) -> str:
     return f"SELECT {listed.as_string()} FROM ONLY {pages.relation} WHERE {pages.condition()}"  # noqa: S608
 
 
-def unfit_queries(columns: Sequence[LakeColumn], pages: PageRange) -> Iterator[tuple[str, str]]:
-    """Per column that may have values that do not fit: its name, and a query for key (as JSON) and text of those."""
+def unfit_query(columns: Sequence[LakeColumn], column: LakeColumn, pages: PageRange, after: str, most: int) -> str:
+    """Rows whose value of `column` does not fit: their places (ctid), keys (as JSON) and the texts of those values.
+
+    In the order of places, beginning behind the place `after`. Values are looked at only when the rows are chosen.
+    """
+    keys = naming_columns(columns)
+    names = sql.SQL(", ").join(map(sql.Identifier, dict.fromkeys([*(key.name for key in keys), column.name])))
+    condition = f"{pages.condition()} AND ctid > '{after}'::tid AND {_problem(column).as_string()}"
+    chosen = f"SELECT ctid, {names.as_string()} FROM ONLY {pages.relation} WHERE {condition} ORDER BY ctid LIMIT {most}"  # noqa: S608
     pairs = sql.SQL(", ").join(
-        sql.SQL("{}, {}").format(sql.Literal(key.name), as_text(sql.Identifier(key.name)))
-        for key in naming_columns(columns)
+        sql.SQL("{}, {}").format(sql.Literal(key.name), _beginning(key, LONGEST_KEY_PART)) for key in keys
     )
-    for column in columns:
-        if column.leaves_letters:
-            text = as_text(sql.Identifier(column.name))
-            listed = f"json_build_object({pairs.as_string()})::text, {text.as_string()}"
-            condition = f"{pages.condition()} AND {_problem(column).as_string()}"
-            yield column.name, f"SELECT {listed} FROM ONLY {pages.relation} WHERE {condition}"  # noqa: S608
+    listed = f"ctid::text, json_build_object({pairs.as_string()})::text"
+    text = _beginning(column, LONGEST_VALUE).as_string()
+    return f"SELECT {listed}, {text} FROM ({chosen}) AS chosen ORDER BY ctid"  # noqa: S608
 
 
 def with_whole_keys(rows: pa.RecordBatch, keys: Collection[str]) -> pa.RecordBatch:
@@ -66,6 +70,10 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     pairs = zip(columns, schema, strict=True)
     arrays = [array if array.type == field.type else array.cast(field.type) for array, field in pairs]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _beginning(column: LakeColumn, longest: int) -> sql.Composed:
+    return sql.SQL("left({}, {})").format(as_text(sql.Identifier(column.name)), sql.Literal(longest + 1))
 
 
 def _problem(column: LakeColumn) -> sql.Composed:
