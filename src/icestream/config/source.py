@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator
 
+from icestream.config.conninfo import faults_in
 from icestream.config.scalars import (
     ByteSize,
     Choice,
@@ -69,7 +70,7 @@ def _parameters(value: dict[str, str]) -> dict[str, str]:
         "which libpq does not know": set(value) - own - known,
     }
     wrong = [f"sets {', '.join(sorted(names))}, {reason}" for reason, names in reasons.items() if names]
-    if wrong:
+    if wrong := [*wrong, *faults_in({name: text for name, text in value.items() if name not in own})]:
         raise refuse("; and it ".join(wrong))
     return value
 
