@@ -47,6 +47,27 @@ def test_all_mistakes_are_reported_at_once_with_path_line_value_and_reason() -> 
     ]
 
 
+def test_a_misspelt_key_beside_the_right_one_hides_no_mistake_in_it() -> None:
+    text = with_sections(
+        table="skip_snapshot: maybe", postgres="hots: x", sink="flush_rows: many\nflush_row: 7", rest="tabels: []"
+    )
+    assert [problem.split(": ")[0] for problem in problems_of(text)] == [
+        "tables[0].skip_snapshot = 'maybe' (line 3)",
+        "source.postgres.hots = 'x' (line 10)",
+        "sink.flush_rows = 'many' (line 14)",
+        "sink.flush_row = '7' (line 15)",
+        "tabels (line 16)",
+    ]
+
+
+def test_mistakes_between_keys_are_told_beside_a_misspelt_one() -> None:
+    text = with_sections(tables="- name: public.orders", rest="tabels: []")
+    assert [problem.split(": ")[1] for problem in problems_of(text)] == [
+        "unknown key; did you mean tables?",
+        "is already in the list",
+    ]
+
+
 def test_the_error_reads_as_a_list_and_names_the_next_command() -> None:
     with pytest.raises(SettingsError) as caught:
         load(None, {**ENOUGH, "MODE": "fast", "POSTGRES_PORT": "x"})
