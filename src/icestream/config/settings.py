@@ -83,7 +83,8 @@ class StateSettings(Section):
     path: Text | None = key(
         None,
         "File of the Go version's file store.",
-        notice="has no effect: the state is kept in PostgreSQL (`state.postgres_url`)",
+        notice="has no effect: positions are kept in PostgreSQL (`state.postgres_url`, `state.coordinator_schema`), "
+        "where all processes of a pipeline see them; what the file says is not taken over",
     )
 
 

@@ -170,7 +170,7 @@ class QuerySettings(Section):
     poll_interval: Annotated[Duration, at_least(0.1, "100ms")] = key(
         30.0,
         "How often tables are polled.",
-        notice="is used only by polling (`source.mode: query`), which is not part of this version",
+        notice="is used only in query mode (`source.mode: query`), and the mode is logical",
         upstream="5s in the Go version",
     )
 
