@@ -7,6 +7,8 @@ import re
 import socket
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,6 +120,33 @@ def test_a_start_waits_for_an_unreachable_database_and_can_be_stopped(command: s
     assert told["message"] == "waiting for postgresql" and "host 127.0.0.1, port 1" in told["reason"]
     assert process.returncode == exits.OK, rest
     assert SECRET not in str(told) + rest
+
+
+@pytest.mark.parametrize("command", ["run", "stream-only", "materializer-only --worker-id w"])
+def test_a_start_that_waits_is_live_and_says_what_for(command: str) -> None:
+    options = ("--log-format", "json", "--metrics-addr", "127.0.0.1:0")
+    arguments = icestream_command(*command.split(), *options, *ENOUGH)
+    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        said = (json.loads(line) for line in process.stderr)
+        port = next(line["port"] for line in said if line["message"] == "serving metrics")
+        assert next(line for line in said if line["message"] == "waiting for postgresql")
+        live, ready = (answer_of(f"http://127.0.0.1:{port}/{page}") for page in ("live", "ready"))
+        process.terminate()
+        process.stderr.read()
+    assert live == (200, {"ok": True, "problems": []})
+    assert ready[0] == 503
+    (problem,) = ready[1]["problems"]
+    assert "waits for PostgreSQL: the s" in problem and "host 127.0.0.1, port 1" in problem
+    assert process.returncode == exits.OK
+
+
+def answer_of(url: str) -> tuple[int, dict[str, list[str]]]:
+    try:
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as err:
+        return err.code, json.load(err)
 
 
 def test_a_start_can_be_stopped_while_a_connection_hangs() -> None:

@@ -7,13 +7,14 @@ import threading
 from collections.abc import Callable
 
 from icestream.errors import SourceUnavailable, StateUnavailable
+from icestream.observe.health import Pulse
 from icestream.observe.logs import fields
 from icestream.runtime.backoff import Backoff
 
 log = logging.getLogger(__name__)
 
 
-def when_reachable(step: Callable[[], object], stop: threading.Event) -> bool:
+def when_reachable(step: Callable[[], object], stop: threading.Event, pulse: Pulse) -> bool:
     """Repeats `step`, with growing pauses, until both databases could be reached; False if told to stop before.
 
     Raises what a person has to change. A connection attempt that hangs delays the answer to `stop` by its timeout.
@@ -24,8 +25,10 @@ def when_reachable(step: Callable[[], object], stop: threading.Event) -> bool:
             step()
         except (SourceUnavailable, StateUnavailable) as err:
             delay = backoff.delay_after(0)
+            pulse.pause(f"waits for PostgreSQL: {err}")
             log.warning("waiting for postgresql", extra=fields(reason=err, hint=err.hint, next_try_s=delay))
             stop.wait(delay)
         else:
+            pulse.pause("is starting")
             return not stop.is_set()
     return False
