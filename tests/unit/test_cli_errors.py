@@ -200,6 +200,46 @@ def test_log_options_are_taken_before_and_after_the_command(cli: Cli, arguments:
     assert "cannot be reached" in json.loads(line)["error"]
 
 
+def test_a_demo_in_a_file_is_refused(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("mine")
+    for folder in (file, file / "below"):
+        outcome = cli("demo", "--folder", str(folder))
+        assert (outcome.code, "unexpected" in outcome.err) == (exits.USAGE, False)
+        assert f"the demo can't use the folder {folder}" in outcome.err and "--folder" in outcome.err
+    assert file.read_text() == "mine"
+
+
+@pytest.mark.parametrize("flags", ["notjson", "[]", '{"--nonsense": "x"}', '{"--tables": 1}'])
+def test_inherited_flags_that_are_none_are_refused(cli: Cli, monkeypatch: pytest.MonkeyPatch, flags: str) -> None:
+    monkeypatch.setenv("ICESTREAM_FLAGS", flags)
+    outcome = cli("status", *ENOUGH)
+    assert outcome.code == exits.USAGE
+    assert "ICESTREAM_FLAGS does not hold flags" in outcome.err and "unset ICESTREAM_FLAGS" in outcome.err
+
+
+def test_a_warehouse_that_is_not_there_is_told_by_name(cli: Cli, tmp_path: Path) -> None:
+    outcome = cli("sql", "SELECT 1", *ENOUGH, "--warehouse", str(tmp_path / "nowhere"))
+    assert outcome.code == exits.FAILED
+    assert f"the folder {tmp_path / 'nowhere'} of its catalog does not exist" in outcome.err
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("variable", ["ICESTREAM_CACHE", "XDG_CACHE_HOME", "HOME"])
+def test_a_cache_that_cannot_be_made_is_final_and_says_which_variable_helps(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for name in ("ICESTREAM_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, str(file))
+    outcome = cli("sql", "SELECT 1", *ENOUGH, "--warehouse", str(tmp_path))
+    assert outcome.code == exits.FAILED and exits.is_final(exits.FAILED)
+    assert f"the cache folder {file}" in outcome.err and "cannot be used: Not a directory" in outcome.err
+    assert "ICESTREAM_CACHE" in outcome.err
+
+
 def _broken() -> str:
     raise RuntimeError("nobody thought of this")
 

@@ -352,3 +352,14 @@ def test_two_tables_with_one_target_are_refused() -> None:
     ]
     renamed = "- name: public.other\n  iceberg: {name: public.orders}"
     assert "public.orders, and so would public.orders" in problems_of(with_sections(tables=renamed))[0]
+
+
+@pytest.mark.parametrize("text", ["tables: " + "[" * 3000 + "]" * 3000, "tables: " + "{a: " * 3000 + "}" * 3000])
+def test_a_file_that_is_nested_without_end_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match="is nested too deeply to be read"):
+        load_text(text)
+
+
+def test_a_key_that_is_nested_too_deeply_is_named() -> None:
+    (problem,) = problems_of(with_sections(rest="state: " + "[" * 60 + "]" * 60))
+    assert problem.startswith("state (line 15): is nested too deeply")
