@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from psycopg.conninfo import make_conninfo
 
@@ -151,3 +153,22 @@ def test_two_schemas_in_one_namespace_are_refused(bench: CaptureBench) -> None:
     with connect(bench.conninfo) as conn:
         found = preflight(gather(conn, settings))
     assert any("would both become lake.t" in finding.what for finding in found)
+
+
+def test_columns_of_the_settings_are_compared_with_the_catalog(bench: CaptureBench, tmp_path: Path) -> None:
+    bench.execute(
+        "CREATE DOMAIN email AS varchar(200)",
+        "CREATE TABLE t (id serial PRIMARY KEY, mail email, total numeric(10, 2), tags text[])",
+    )
+    file = tmp_path / "icestream.yaml"
+    named = {"id": "int8", "mail": "text", "total": "decimal", "tags": "text", "gone": "bool"}
+    columns = ", ".join(f"{{name: {name}, pg_type: {kind}, nullable: true}}" for name, kind in named.items())
+    file.write_text(f"tables: [{{name: public.t, columns: [{columns}]}}]")
+    settings = load(file, {name: value for name, value in bench.environ("").items() if name != "TABLES"}).settings
+    with connect(settings.source.postgres.conninfo()) as conn:
+        found = preflight(gather(conn, settings))
+    assert [finding.what for finding in found if finding.severity is Severity.ERROR] == [
+        "column id of table public.t is integer, and `columns` says int8",
+        "column tags of table public.t is text[], and `columns` says text",
+        "table public.t has no column gone (bool), which `columns` names",
+    ]

@@ -33,6 +33,11 @@ def test_what_is_recorded_is_read_back(cursors: Cursors) -> None:
     assert (stored.cursor, stored.snapshot_id, stored.rows_applied, stored.lag_ms) == (cursor, 2**62, 10, 1234)
 
 
+def test_a_backlog_of_months_is_recorded_too(cursors: Cursors) -> None:
+    stored = cursors.record(TABLE, Cursor(EPOCH, 10, 500), snapshot_id=1, rows=10, lag_ms=60 * 24 * 3600 * 1000)
+    assert stored.lag_ms == 2**31 - 1
+
+
 def test_rows_add_up(cursors: Cursors) -> None:
     cursors.record(TABLE, Cursor(EPOCH, 10, 500), snapshot_id=1, rows=10)
     assert cursors.record(TABLE, Cursor(EPOCH, 15, 600), snapshot_id=2, rows=5).rows_applied == 15

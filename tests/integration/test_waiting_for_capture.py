@@ -16,6 +16,7 @@ import pytest
 
 from icestream.config.environment import all_variables
 from icestream.errors import StateMissing, StateVersionMismatch
+from icestream.observe.health import Pulse
 from icestream.runtime import exits, reachable
 from icestream.runtime.child import icestream_command
 from icestream.runtime.reachable import when_capture_has_begun
@@ -56,7 +57,7 @@ def test_a_schema_of_a_newer_version_is_not_waited_for(db: Database) -> None:
     migrate(db)
     db.execute("INSERT INTO {schema}.schema_version (version, name) VALUES (9999, 'of tomorrow')")
     with pytest.raises(StateVersionMismatch) as refused:
-        when_capture_has_begun(partial(require_current, db), threading.Event())
+        when_capture_has_begun(partial(require_current, db), threading.Event(), Pulse("worker"))
     assert not isinstance(refused.value, StateMissing)
 
 

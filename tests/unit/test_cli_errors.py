@@ -7,6 +7,8 @@ import re
 import socket
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,6 +122,33 @@ def test_a_start_waits_for_an_unreachable_database_and_can_be_stopped(command: s
     assert SECRET not in str(told) + rest
 
 
+@pytest.mark.parametrize("command", ["run", "stream-only", "materializer-only --worker-id w"])
+def test_a_start_that_waits_is_live_and_says_what_for(command: str) -> None:
+    options = ("--log-format", "json", "--metrics-addr", "127.0.0.1:0")
+    arguments = icestream_command(*command.split(), *options, *ENOUGH)
+    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        said = (json.loads(line) for line in process.stderr)
+        port = next(line["port"] for line in said if line["message"] == "serving metrics")
+        assert next(line for line in said if line["message"] == "waiting for postgresql")
+        live, ready = (answer_of(f"http://127.0.0.1:{port}/{page}") for page in ("live", "ready"))
+        process.terminate()
+        process.stderr.read()
+    assert live == (200, {"ok": True, "problems": []})
+    assert ready[0] == 503
+    (problem,) = ready[1]["problems"]
+    assert "waits for PostgreSQL: the s" in problem and "host 127.0.0.1, port 1" in problem
+    assert process.returncode == exits.OK
+
+
+def answer_of(url: str) -> tuple[int, dict[str, list[str]]]:
+    try:
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as err:
+        return err.code, json.load(err)
+
+
 def test_a_start_can_be_stopped_while_a_connection_hangs() -> None:
     """The server takes the connection and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -169,6 +198,46 @@ def test_log_options_are_taken_before_and_after_the_command(cli: Cli, arguments:
     outcome = cli(*arguments)
     (line,) = outcome.err.splitlines()
     assert "cannot be reached" in json.loads(line)["error"]
+
+
+def test_a_demo_in_a_file_is_refused(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("mine")
+    for folder in (file, file / "below"):
+        outcome = cli("demo", "--folder", str(folder))
+        assert (outcome.code, "unexpected" in outcome.err) == (exits.USAGE, False)
+        assert f"the demo can't use the folder {folder}" in outcome.err and "--folder" in outcome.err
+    assert file.read_text() == "mine"
+
+
+@pytest.mark.parametrize("flags", ["notjson", "[]", '{"--nonsense": "x"}', '{"--tables": 1}'])
+def test_inherited_flags_that_are_none_are_refused(cli: Cli, monkeypatch: pytest.MonkeyPatch, flags: str) -> None:
+    monkeypatch.setenv("ICESTREAM_FLAGS", flags)
+    outcome = cli("status", *ENOUGH)
+    assert outcome.code == exits.USAGE
+    assert "ICESTREAM_FLAGS does not hold flags" in outcome.err and "unset ICESTREAM_FLAGS" in outcome.err
+
+
+def test_a_warehouse_that_is_not_there_is_told_by_name(cli: Cli, tmp_path: Path) -> None:
+    outcome = cli("sql", "SELECT 1", *ENOUGH, "--warehouse", str(tmp_path / "nowhere"))
+    assert outcome.code == exits.FAILED
+    assert f"the folder {tmp_path / 'nowhere'} of its catalog does not exist" in outcome.err
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("variable", ["ICESTREAM_CACHE", "XDG_CACHE_HOME", "HOME"])
+def test_a_cache_that_cannot_be_made_is_final_and_says_which_variable_helps(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for name in ("ICESTREAM_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, str(file))
+    outcome = cli("sql", "SELECT 1", *ENOUGH, "--warehouse", str(tmp_path))
+    assert outcome.code == exits.FAILED and exits.is_final(exits.FAILED)
+    assert f"the cache folder {file}" in outcome.err and "cannot be used: Not a directory" in outcome.err
+    assert "ICESTREAM_CACHE" in outcome.err
 
 
 def _broken() -> str:

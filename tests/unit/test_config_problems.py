@@ -6,7 +6,7 @@ import pytest
 
 from icestream.config import load
 from icestream.errors import SettingsError
-from support.settings_texts import ENOUGH, problems_of, with_sections
+from support.settings_texts import ENOUGH, load_text, problems_of, with_sections
 
 
 def test_all_mistakes_are_reported_at_once_with_path_line_value_and_reason() -> None:
@@ -44,6 +44,27 @@ def test_all_mistakes_are_reported_at_once_with_path_line_value_and_reason() -> 
         "source.mode = 'query' (line 8): polling is not part of this version; use logical",
         "source.postgres.user (line 9): is required; set it, or source.postgres.url "
         "(variables POSTGRES_USER, POSTGRES_URL)",
+    ]
+
+
+def test_a_misspelt_key_beside_the_right_one_hides_no_mistake_in_it() -> None:
+    text = with_sections(
+        table="skip_snapshot: maybe", postgres="hots: x", sink="flush_rows: many\nflush_row: 7", rest="tabels: []"
+    )
+    assert [problem.split(": ")[0] for problem in problems_of(text)] == [
+        "tables[0].skip_snapshot = 'maybe' (line 3)",
+        "source.postgres.hots = 'x' (line 10)",
+        "sink.flush_rows = 'many' (line 14)",
+        "sink.flush_row = '7' (line 15)",
+        "tabels (line 16)",
+    ]
+
+
+def test_mistakes_between_keys_are_told_beside_a_misspelt_one() -> None:
+    text = with_sections(tables="- name: public.orders", rest="tabels: []")
+    assert [problem.split(": ")[1] for problem in problems_of(text)] == [
+        "unknown key; did you mean tables?",
+        "is already in the list",
     ]
 
 
@@ -134,6 +155,30 @@ def test_an_unknown_parameter_of_a_url_is_named_but_never_a_part_of_the_password
         assert reason in problem and "word" not in problem.replace("password", "")
 
 
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("sslmode=bogus", "has an sslmode that is none of disable, allow, prefer, require, verify-ca, verify-full"),
+        ("ssl_min_protocol_version=foo", "has an ssl_min_protocol_version that is none of TLSv1, TLSv1.1, "),
+        ("connect_timeout=soon", "has a connect_timeout that is not a whole number"),
+        ("keepalives_idle=x", "has a keepalives_idle that is not a whole number"),
+        ("sslrootcert=/nowhere.pem", "has an sslrootcert that is not a file that can be read here"),
+        ("port=notaport", "has a port that is not a number from 1 to 65535"),
+        ("host=a,b&port=1,99999", "has a port that is not a number from 1 to 65535"),
+    ],
+)
+def test_the_address_of_the_state_is_checked_parameter_by_parameter(query: str, reason: str) -> None:
+    url = f"postgresql://u:s3cr3t@/d?host=h&{query}"
+    (problem,) = problems_of(with_sections(), {"STATE_POSTGRES_URL": url})
+    assert problem.startswith("state.postgres_url (STATE_POSTGRES_URL): ") and reason in problem
+    assert "s3cr3t" not in problem
+
+
+def test_everything_that_libpq_takes_is_taken_for_the_state() -> None:
+    url = "postgresql://u@a,b:5433/d?sslmode=verify-full&sslrootcert=system&ssl_min_protocol_version=tlsv1.2"
+    assert load_text(with_sections(), {"STATE_POSTGRES_URL": url}).settings.state_conninfo() == url
+
+
 def test_a_secret_file_that_cannot_be_read_has_no_consequences() -> None:
     environ = {**ENOUGH, "POSTGRES_URL": "", "POSTGRES_URL_FILE": "/nowhere"}
     (problem,) = problems_of("sink: {}", environ)
@@ -195,6 +240,8 @@ def test_all_wrong_parameters_are_named() -> None:
         ({"postgres": "options: [a]"}, "must be text, not a list"),
         ({"postgres": "connect_timeout: 10"}, "write a number with a unit"),
         ({"postgres": "parameters: {frob: 1}"}, "sets frob, which libpq does not know"),
+        ({"postgres": "parameters: {ssl_min_protocol_version: foo}"}, "has an ssl_min_protocol_version that is none"),
+        ({"postgres": "parameters: {keepalives_idle: soon}"}, "has a keepalives_idle that is not a whole number"),
         ({"postgres": "parameters: {replication: database}"}, "sets replication, which is not taken here"),
         ({"postgres": "parameters: {sslmode: require}"}, "sets sslmode, which is not taken here"),
         ({"source": "logical: {slot_name: My-Slot}"}, "PostgreSQL allows no other slot name"),
@@ -305,3 +352,14 @@ def test_two_tables_with_one_target_are_refused() -> None:
     ]
     renamed = "- name: public.other\n  iceberg: {name: public.orders}"
     assert "public.orders, and so would public.orders" in problems_of(with_sections(tables=renamed))[0]
+
+
+@pytest.mark.parametrize("text", ["tables: " + "[" * 3000 + "]" * 3000, "tables: " + "{a: " * 3000 + "}" * 3000])
+def test_a_file_that_is_nested_without_end_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match="is nested too deeply to be read"):
+        load_text(text)
+
+
+def test_a_key_that_is_nested_too_deeply_is_named() -> None:
+    (problem,) = problems_of(with_sections(rest="state: " + "[" * 60 + "]" * 60))
+    assert problem.startswith("state (line 15): is nested too deeply")

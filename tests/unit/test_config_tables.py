@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 
 from icestream.config.partition import PartitionField, Transform
+from icestream.config.section import facts_of, walk
+from icestream.config.settings import Settings
 from icestream.model.table import TableName, Target, WriteMode
 from support.settings_texts import load_text, settings_of, with_sections
 
@@ -101,15 +103,31 @@ def test_keys_of_other_versions_are_checked_and_answered_by_a_notice() -> None:
     )
     assert loaded.settings.tables[0].columns[0].pg_type == "character varying"
     assert [str(notice) for notice in loaded.notices] == [
-        "tables[0].watermark_column (line 3) is used only by polling (`source.mode: query`), "
-        "which is not part of this version",
-        "tables[0].columns (line 4) has no effect: names and types are always read from the source itself",
+        "tables[0].watermark_column (line 3) is used only in query mode (`source.mode: query`), "
+        "and the mode is logical",
     ]
+
+
+def test_only_keys_of_what_does_not_exist_yet_or_has_no_meaning_here_are_answered_by_a_notice() -> None:
+    care_and_meta = ("table care", "meta tables")
+    others = [
+        path for path, field in walk(Settings) if (said := facts_of(field).notice) and not _any(care_and_meta, said)
+    ]
+    assert others == [
+        ("tables[]", "watermark_column"),
+        ("source", "query", "poll_interval"),
+        ("sink", "events_partition"),
+        ("state", "path"),
+    ]
+
+
+def _any(parts: tuple[str, ...], text: str) -> bool:
+    return any(part in text for part in parts)
 
 
 def test_what_is_switched_off_needs_no_notice() -> None:
     sink = "meta_enabled: false\nmeta_namespace: ''\nmaintenance_retention: ''\ntarget_file_size: 0"
-    loaded = load_text(with_sections(table="columns: []", sink=sink))
+    loaded = load_text(with_sections(sink=sink))
     assert loaded.notices == ()
     assert loaded.settings.sink.maintenance_retention is None
 

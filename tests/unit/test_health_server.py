@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import socket
+import struct
+import threading
 import urllib.error
 import urllib.request
 
@@ -9,9 +12,10 @@ import pytest
 
 from icestream.errors import SettingsError, StateUnavailable
 from icestream.observe import metrics
-from icestream.observe.health import Beats, Health, healthy
+from icestream.observe.health import SILENT_AFTER_S, Beats, Health, Pulse, healthy
 from icestream.observe.metrics import Samples, registry_of
 from icestream.observe.server import HealthServer
+from support.waiting import wait_for
 
 LOOPBACK = ("127.0.0.1", 0)
 
@@ -85,6 +89,39 @@ def test_a_silent_loop_is_not_live() -> None:
     assert beats.check().problems == ("receiver has been silent for 30 s",)
     beats.end("receiver")
     assert beats.check().ok
+
+
+def test_a_role_is_live_as_long_as_its_loop_turns_or_says_why_it_does_not() -> None:
+    now = 0.0
+    pulse = Pulse("capture", clock=lambda: now)
+    assert pulse.live().ok and pulse.ready().problems == ("capture is starting",)
+    pulse.beat()
+    now = SILENT_AFTER_S
+    assert pulse.live().ok and pulse.ready().ok
+    now += 1
+    assert pulse.live().problems == pulse.ready().problems == ("capture has been silent for 301 s",)
+    pulse.pause("waits for PostgreSQL")
+    assert pulse.live().ok and pulse.ready().problems == ("capture waits for PostgreSQL",)
+
+
+def test_a_client_that_hangs_up_is_no_news(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
+    asked, hung_up = threading.Event(), threading.Event()
+
+    def slow() -> Health:
+        asked.set()
+        assert hung_up.wait(30)
+        return Health(facts={"long": "x" * 10_000_000})
+
+    caplog.set_level(logging.DEBUG, "icestream.observe.server")
+    with HealthServer(LOOPBACK, registry_of(), live=slow, ready=healthy) as server:
+        with socket.create_connection(server.address) as client:
+            client.sendall(b"GET /live HTTP/1.0\r\n\r\n")
+            assert asked.wait(30)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # the end is a reset
+        hung_up.set()
+        wait_for(lambda: "request was not answered" in caplog.text, what="the server to notice")
+    assert [record.levelname for record in caplog.records if "answered" in record.message] == ["DEBUG"]
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_a_sample_has_exactly_its_labels() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from icestream.capture.selection import Choice
+from icestream.config.tables import ColumnSettings
 from icestream.errors import SourceError
 from icestream.model.table import TableName, Target, WriteMode
 from icestream.sources.postgres.catalog import CatalogColumn, SourceTable
@@ -303,3 +304,36 @@ def test_columns_of_a_changelog_can_be_partitioned_and_sorted_by() -> None:
 def test_a_sort_order_that_iceberg_would_refuse_is_found(expression: str, what: str) -> None:
     finding = the_error(with_mode(WriteMode.MERGE, sort_order=(expression,)))
     assert what in finding.what and "iceberg.sort_order" in finding.what
+
+
+EXPECTED = (ColumnSettings(name="id", pg_type="integer"), ColumnSettings(name="v", pg_type="varchar"))
+
+
+def columns_findings(*expected: ColumnSettings) -> list[Finding]:
+    types = {"id": "integer", "v": "text"}
+    table = replace(TABLE, columns=tuple(replace(column, type_name=types[column.name]) for column in TABLE.columns))
+    return preflight(replace(FACTS, tables=(replace(chosen(table), columns=expected),)))
+
+
+def test_columns_that_are_as_the_settings_say_are_fine() -> None:
+    assert columns_findings() == columns_findings(*EXPECTED) == []
+
+
+def test_a_column_that_is_not_there_is_named_with_those_that_are() -> None:
+    (finding,) = columns_findings(*EXPECTED, ColumnSettings(name="total", pg_type="numeric"))
+    assert finding.severity is Severity.ERROR
+    assert finding.what == "table public.orders has no column total (numeric), which `columns` names"
+    assert finding.hint and finding.hint.endswith("its columns are id, v")
+
+
+def test_a_column_of_another_type_is_named_with_both_types() -> None:
+    (finding,) = columns_findings(EXPECTED[0], ColumnSettings(name="v", pg_type="int4", nullable=True))
+    assert finding.severity is Severity.ERROR
+    assert finding.what == "column v of table public.orders is text, and `columns` says int4"
+
+
+def test_columns_beyond_the_settings_and_unexpected_nulls_are_told() -> None:
+    (beyond,) = columns_findings(EXPECTED[0])
+    (nulls,) = columns_findings(EXPECTED[0], ColumnSettings(name="v", pg_type="text", nullable=False))
+    assert {beyond.severity, nulls.severity} == {Severity.WARNING}
+    assert "does not name: v" in beyond.what and "may hold NULL" in nulls.what

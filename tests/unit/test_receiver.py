@@ -14,6 +14,7 @@ from icestream.capture.metrics import NoMetrics
 from icestream.capture.options import FlushLimits
 from icestream.capture.receiver import Receiver
 from icestream.model.position import Lsn
+from icestream.observe.health import Pulse
 
 
 class Enough(Exception):
@@ -44,7 +45,9 @@ def test_a_batch_that_is_due_while_the_flusher_is_busy_is_waited_for(tmp_path: P
     handover.put(Batch())
     assembler.keepalive(Lsn(100))  # a position that is due at once
     limits = FlushLimits(interval_s=0.0)
-    receiver = Receiver(stream, assembler, handover, limits, idle_interval_s=0.0, metrics=NoMetrics())  # type: ignore[arg-type]
+    pulse = Pulse("capture")
+    receiver = Receiver(stream, assembler, handover, limits, idle_interval_s=0.0, metrics=NoMetrics(), pulse=pulse)  # type: ignore[arg-type]
     with pytest.raises(Enough):
         receiver.run(threading.Event(), threading.Event())
+    assert pulse.ready().ok
     assert min(stream.waits) > 0, "a wait of no time is a busy loop"

@@ -21,6 +21,7 @@ from icestream.capture.watch import Watch
 from icestream.config.settings import Settings
 from icestream.errors import IcestreamError, SlotLost
 from icestream.log.store import Store, open_store
+from icestream.observe.health import Pulse
 from icestream.observe.logs import fields
 from icestream.state.database import Database
 from icestream.state.log_index import LogIndex
@@ -43,10 +44,12 @@ class Capture:
         store: Store | None = None,
         options: CaptureOptions | None = None,
         metrics: CaptureMetrics | None = None,
+        pulse: Pulse | None = None,
     ) -> None:
         self._options = options or CaptureOptions.from_settings(settings)
         self._store = store or open_store(settings.sink.staging_root, settings.sink.catalog_properties())
         self._metrics = metrics or NoMetrics()
+        self._pulse = pulse or Pulse("capture")
         self._index = LogIndex(db, self._options.pipeline)
         tables = Tables(db, self._options.pipeline)
         membership = Membership(tables, self._options.publication)
@@ -120,7 +123,7 @@ class Capture:
         standing = self._start.standing()
         self._watch.publication_oid, self._watch.trigger = standing.publication_oid, standing.trigger
         log.info("streaming", extra=fields(slot=self._options.slot, position=standing.flushed))
-        session = Session(self._options, standing, self._index, self._store, self._metrics)
+        session = Session(self._options, standing, self._index, self._store, self._metrics, self._pulse)
         try:
             session.run(stop, self._streaming, self._watch.changed, self._watch.call)
         except SlotLost as err:
@@ -130,6 +133,7 @@ class Capture:
         if not may_help(err):
             raise err
         self._metrics.failed(err)
+        self._pulse.pause(f"was interrupted: {err}")
         if stop.is_set():
             log.warning("stopped without a last flush; the source sends it again", exc_info=err)
             return

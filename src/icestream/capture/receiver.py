@@ -12,6 +12,7 @@ from icestream.capture.metrics import CaptureMetrics
 from icestream.capture.options import FlushLimits
 from icestream.errors import TablesChanged
 from icestream.model.position import Lsn
+from icestream.observe.health import Pulse
 from icestream.observe.steps import reached
 from icestream.sources.postgres.stream import ReplicationStream
 
@@ -32,6 +33,7 @@ class Receiver:
         *,
         idle_interval_s: float,
         metrics: CaptureMetrics,
+        pulse: Pulse,
     ) -> None:
         self._stream = stream
         self._assembler = assembler
@@ -39,6 +41,7 @@ class Receiver:
         self._limits = limits
         self._idle_interval_s = idle_interval_s
         self._metrics = metrics
+        self._pulse = pulse
         self._handed = Lsn(0)  # up to here the flusher knows; the first batch tells the server where the log stands
         self._last_flush = _LONG_AGO  # of changes
         self._last_cut = _LONG_AGO  # of changes or of a mere position
@@ -78,6 +81,7 @@ class Receiver:
         return is_due and self._handover.is_idle and self._hand_over()
 
     def _tend(self) -> None:
+        self._pulse.beat()
         receipt = self._handover.collect_receipt()
         if receipt is not None:
             self._stream.acknowledge(receipt)

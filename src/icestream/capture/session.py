@@ -20,6 +20,7 @@ from icestream.log.store import Store
 from icestream.log.writer import LogWriter
 from icestream.model.position import Lsn
 from icestream.model.table import Relation, TableName
+from icestream.observe.health import Pulse
 from icestream.sources.postgres.catalog import read_tables
 from icestream.sources.postgres.connection import connect, connect_replication
 from icestream.sources.postgres.stream import ReplicationStream
@@ -54,13 +55,20 @@ class Session:
     """Nothing of a session outlives it but what it claimed: the next one begins at the stored position."""
 
     def __init__(
-        self, options: CaptureOptions, standing: Standing, index: LogIndex, store: Store, metrics: CaptureMetrics
+        self,
+        options: CaptureOptions,
+        standing: Standing,
+        index: LogIndex,
+        store: Store,
+        metrics: CaptureMetrics,
+        pulse: Pulse,
     ) -> None:
         self._options = options
         self._standing = standing
         self._index = index
         self._store = store
         self._metrics = metrics
+        self._pulse = pulse
 
     def run(
         self,
@@ -107,6 +115,7 @@ class Session:
             options.flush,
             idle_interval_s=options.standby_interval_s,
             metrics=self._metrics,
+            pulse=self._pulse,
         )
         patience = Patience(stop, self._metrics)
         writer = LogWriter(self._store, options.pipeline, self._index.intend, attempt=patience.insist)
@@ -116,6 +125,7 @@ class Session:
         try:
             receiver.run(stop, changed)
         finally:
+            self._pulse.pause("has no stream")
             # What was handed over is whole and may still become durable; the rest is sent again.
             handover.close()
             thread.join()

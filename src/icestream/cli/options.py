@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from icestream.cli.flags import FLAGS, Flag, taken_from
+from icestream.errors import SettingsError
 from icestream.observe import logs
 from icestream.observe.logs import LogFormat, LogLevel
 from icestream.runtime.child import SUPERVISED
@@ -133,7 +134,17 @@ def _invocation(
 
 
 def _inherited_flags() -> dict[str, str]:
-    flags: dict[str, str] = json.loads(os.environ.get(INHERITED_FLAGS, "{}"))
+    text = os.environ.get(INHERITED_FLAGS) or "{}"
+    try:
+        flags = json.loads(text)
+    except ValueError:
+        flags = None
+    known = {flag.option for flag in FLAGS}
+    if not isinstance(flags, dict) or not all(name in known and isinstance(flags[name], str) for name in flags):
+        raise SettingsError(
+            f"the variable {INHERITED_FLAGS} does not hold flags; `icestream run` sets it for its own processes",
+            hint=f"run `unset {INHERITED_FLAGS}`",
+        )
     return flags
 
 

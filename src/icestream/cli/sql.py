@@ -30,7 +30,10 @@ def sql(
     from icestream.cli import rows
     from icestream.lake.query import run_query
     from icestream.lake.session import LakeOptions, open_lake
+    from icestream.runtime.preparation import require_warehouse
 
     printers = {RowFormat.TABLE: rows.print_table, RowFormat.TSV: rows.print_tsv, RowFormat.JSON: rows.print_json}
-    with closing(open_lake(LakeOptions.from_settings(call.load()))) as lake:
+    settings = call.load()
+    require_warehouse(settings)
+    with closing(open_lake(LakeOptions.from_settings(settings))) as lake:
         printers[row_format](run_query(lake, query))

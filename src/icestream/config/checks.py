@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
 from icestream.config import catalog
+from icestream.config.conninfo import missing_files, parse_conninfo
 from icestream.config.locations import is_bare_name
 from icestream.config.partition import clashes
 from icestream.config.section import Path
@@ -47,6 +47,7 @@ def mistakes_in(settings: Settings) -> Iterator[Mistake]:
     yield from _targets(settings)
     yield from _table_locations(settings)
     yield from _source(settings)
+    yield from _state(settings)
     yield from _types(settings)
     yield from _sink(settings.sink)
     yield from _catalog(settings.sink)
@@ -140,10 +141,15 @@ def _source(settings: Settings) -> Iterator[Mistake]:
             variable = f"POSTGRES_{name.upper()}"
             reason = f"is required; set it, or source.postgres.url (variables {variable}, POSTGRES_URL)"
             yield Mistake(("source", "postgres", name), reason)
-    for name in ("sslrootcert", "sslcert", "sslkey"):
-        file = getattr(postgres, name)
-        if file and not (name == "sslrootcert" and file == "system") and not FilePath(file).is_file():
-            yield Mistake(("source", "postgres", name), "is not a file that can be read here", file)
+    own = {name: getattr(postgres, name) for name in ("sslrootcert", "sslcert", "sslkey")}
+    for name, file in missing_files(own).items():
+        yield Mistake(("source", "postgres", name), "is not a file that can be read here", file)
+
+
+def _state(settings: Settings) -> Iterator[Mistake]:
+    url = settings.state.postgres_url
+    for name in missing_files(parse_conninfo(url.get_secret_value()) or {}) if url is not None else ():
+        yield Mistake(("state", "postgres_url"), f"has an {name} that is not a file that can be read here")
 
 
 def _types(settings: Settings) -> Iterator[Mistake]:

@@ -13,7 +13,7 @@ from icestream.config.interpolation import Interpolation
 from icestream.config.layers import Layer, from_environment, from_flags, overlay, prepare
 from icestream.config.notices import Notice, notices_for
 from icestream.config.pipelines import refuse_pipelines
-from icestream.config.problems import Report, were_compared
+from icestream.config.problems import Report, value_at, were_compared
 from icestream.config.section import Path, field_at, subsection
 from icestream.config.settings import Settings
 from icestream.config.yaml_file import origin_in, read_yaml
@@ -63,13 +63,13 @@ def _validated(values: dict[str, Any], report: Report) -> Settings | None:
     try:
         return Settings.model_validate(_without(values, report.settled) if report.settled else values)
     except ValidationError as err:
-        report.add_errors(err)
+        report.add_errors(err, values)
         if were_compared(err):
             return None
     try:
         Settings.model_validate(_without(values, report.settled))
     except ValidationError as err:
-        report.add_errors(err)
+        report.add_errors(err, values)
     return None
 
 
@@ -88,21 +88,13 @@ def _copy(value: Any) -> Any:
 
 def _cut(values: dict[str, Any], path: Path) -> None:
     *above, last = path
-    parent: Any = values
-    for step in above:
-        parent = _item(parent, step)
+    parent = value_at(values, tuple(above))
     if isinstance(parent, dict):
         parent.pop(last, None)
     elif isinstance(parent, list) and isinstance(last, int) and _holds_sections(path):
         parent[last] = {}  # the later items keep their numbers
     elif isinstance(parent, list):
         _cut(values, path[:-1])
-
-
-def _item(parent: Any, step: str | int) -> Any:
-    if isinstance(parent, dict):
-        return parent.get(step)
-    return parent[step] if isinstance(parent, list) and isinstance(step, int) and step < len(parent) else None
 
 
 def _holds_sections(path: Path) -> bool:

@@ -46,11 +46,12 @@ class Report:
         self.problems.append(Problem(path, reason, self._shown(path, value), self.origin_of(path)))
         self.settled.update((path, *settles))
 
-    def add_errors(self, error: ValidationError) -> None:
+    def add_errors(self, error: ValidationError, values: Mapping[str, Any]) -> None:
+        """`values`: what was validated."""
         before = frozenset(self.settled)
         for mistake in _mistakes(error):
             if not any(_touches(path, before) for path in (mistake.path, *mistake.rests_on)):
-                self.add(mistake.path, mistake.reason, mistake.value, settles=_consequences(mistake))
+                self.add(mistake.path, mistake.reason, mistake.value, settles=_consequences(mistake, values))
 
     def origin_of(self, path: Path) -> str:
         """Where the value came from; for a key that is not there, where its section came from."""
@@ -88,10 +89,24 @@ def _touches(path: Path, settled: frozenset[Path]) -> bool:
     return any(path[: len(other)] == other[: len(path)] for other in settled if other)
 
 
-def _consequences(mistake: Mistake) -> Iterator[Path]:
-    """A misspelt key would be reported once more as the missing one it was meant to be."""
+def _consequences(mistake: Mistake, values: Mapping[str, Any]) -> Iterator[Path]:
+    """A misspelt key would be reported once more as the missing one it was meant to be, unless that is there too."""
     if mistake.reason.startswith(_UNKNOWN) and (near := nearest_key(mistake.path)):
-        yield (*mistake.path[:-1], near)
+        meant = (*mistake.path[:-1], near)
+        if value_at(values, meant) is None:
+            yield meant
+
+
+def value_at(values: Any, path: Path) -> Any:
+    """What stands at a path of maps and lists; None where it leads nowhere."""
+    for step in path:
+        if isinstance(values, dict):
+            values = values.get(step)
+        elif isinstance(values, list) and isinstance(step, int) and step < len(values):
+            values = values[step]
+        else:
+            return None
+    return values
 
 
 def _mistakes(error: ValidationError) -> Iterator[Mistake]:

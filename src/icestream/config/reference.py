@@ -48,6 +48,9 @@ at the end are dropped), and every variable of such a key as `<VARIABLE>_FILE`. 
 `mib`, `gib` do.
 
 **Relative paths** start at the working directory.
+
+**The cache** of Java packages is no setting of a pipeline but of a machine: the variable `ICESTREAM_CACHE` names its
+folder, which is `~/.cache/icestream` otherwise.
 """
 
 _URL_ROW = (

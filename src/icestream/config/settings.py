@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, model_validator
 
-from icestream.config.conninfo import parse_conninfo, what_is_wrong
+from icestream.config.conninfo import faults_in, parse_conninfo, what_is_wrong
 from icestream.config.masking import redacted
 from icestream.config.scalars import Choice, Duration, Flag, Named, Secret, Text, at_least, refuse
 from icestream.config.section import Section, key
@@ -35,8 +35,11 @@ def _coordinator_schema(value: str) -> str:
 
 
 def _conninfo(value: Secret) -> Secret:
-    if parse_conninfo(value.get_secret_value()) is None:
+    parameters = parse_conninfo(value.get_secret_value())
+    if parameters is None:
         raise refuse(what_is_wrong(value.get_secret_value()))
+    if faults := faults_in(parameters):
+        raise refuse("; and it ".join(faults))
     return value
 
 
@@ -80,7 +83,8 @@ class StateSettings(Section):
     path: Text | None = key(
         None,
         "File of the Go version's file store.",
-        notice="has no effect: the state is kept in PostgreSQL (`state.postgres_url`)",
+        notice="has no effect: positions are kept in PostgreSQL (`state.postgres_url`, `state.coordinator_schema`), "
+        "where all processes of a pipeline see them; what the file says is not taken over",
     )
 
 

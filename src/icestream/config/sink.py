@@ -153,7 +153,8 @@ class SinkSettings(Section):
     events_partition: Annotated[Text, AfterValidator(_events_partition)] | None = key(
         None,
         "Partition expression of the events table.",
-        notice="has no effect: changes are staged as files in the log, there is no events table",
+        notice="has no effect: it partitions the Go version's events tables, in which changes were staged; here they "
+        "are staged as files, which `sink.staging` and `sink.staging_format` describe",
         upstream="`day(_ts)` in the Go version",
     )
     target_file_size: ByteSize = key(128 * 1024**2, "Size compaction aims at; 0 switches it off.", notice=_CARE)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator
 
+from icestream.config.conninfo import faults_in
 from icestream.config.scalars import (
     ByteSize,
     Choice,
@@ -69,7 +70,7 @@ def _parameters(value: dict[str, str]) -> dict[str, str]:
         "which libpq does not know": set(value) - own - known,
     }
     wrong = [f"sets {', '.join(sorted(names))}, {reason}" for reason, names in reasons.items() if names]
-    if wrong:
+    if wrong := [*wrong, *faults_in({name: text for name, text in value.items() if name not in own})]:
         raise refuse("; and it ".join(wrong))
     return value
 
@@ -169,7 +170,7 @@ class QuerySettings(Section):
     poll_interval: Annotated[Duration, at_least(0.1, "100ms")] = key(
         30.0,
         "How often tables are polled.",
-        notice="is used only by polling (`source.mode: query`), which is not part of this version",
+        notice="is used only in query mode (`source.mode: query`), and the mode is logical",
         upstream="5s in the Go version",
     )
 

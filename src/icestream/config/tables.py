@@ -13,27 +13,18 @@ from icestream.config.scalars import Choice, Flag, Named, Properties, Text, Text
 from icestream.config.section import Section, key
 from icestream.config.types import UnfitByColumn
 from icestream.model.table import TableName
+from icestream.model.type_names import OIDS
 
 FormatVersion = Literal[2, 3]
 WriteMode = Literal["merge", "copy-on-write", "append", "equality"]
 
 _MODES = ("write.delete.mode", "write.update.mode", "write.merge.mode")
-_PG_TYPES = frozenset(
-    (
-        *("bool", "boolean", "int2", "smallint", "int4", "integer", "int", "serial", "int8", "bigint", "bigserial"),
-        *("float4", "real", "float8", "double precision", "double", "numeric", "decimal"),
-        *("text", "varchar", "character varying", "bpchar", "char", "character", "name", "bytea", "date"),
-        *("time", "time without time zone", "timetz", "time with time zone"),
-        *("timestamp", "timestamp without time zone", "timestamptz", "timestamp with time zone"),
-        *("uuid", "json", "jsonb", "oid"),
-    )
-)
 
 
 def _pg_type(value: str) -> str:
     name = " ".join(value.lower().split())
-    if name not in _PG_TYPES:
-        raise refuse(f"is not a known PostgreSQL type; known are {', '.join(sorted(_PG_TYPES))}")
+    if name not in OIDS:
+        raise refuse(f"is not a known PostgreSQL type; known are {', '.join(sorted(OIDS))}")
     return name
 
 
@@ -117,9 +108,20 @@ WriteModeKey = Annotated[WriteMode, Choice]
 
 
 class ColumnSettings(Section):
-    name: Text = key("", "Column of the source table.")
-    pg_type: Annotated[Text, AfterValidator(_pg_type)] = key("", "Its PostgreSQL type.")
-    nullable: Flag = key(False, "Whether it may hold NULL.")
+    name: Text = key(
+        "",
+        "A column that the source table has to have. `columns` is compared with the source when a pipeline starts, and "
+        "by `icestream check`: a column that is not there or has another type stops the start, and columns that are "
+        "not named get a warning. What is replicated is what the source has.",
+        default_text="required",
+        upstream="with `columns`, the source is not asked for them",
+    )
+    pg_type: Annotated[Text, AfterValidator(_pg_type)] = key(
+        "", "Its PostgreSQL type, without length or precision. All kinds of text count as one.", default_text="required"
+    )
+    nullable: Flag = key(
+        False, "Whether it may hold NULL. A source that allows it although this says false gets a warning."
+    )
 
 
 class IcebergTableSettings(Section):
@@ -190,12 +192,11 @@ class TableSettings(Section):
     watermark_column: Text | None = key(
         None,
         "Column that orders changes when a table is polled.",
-        notice="is used only by polling (`source.mode: query`), which is not part of this version",
+        notice="is used only in query mode (`source.mode: query`), and the mode is logical",
     )
     columns: Annotated[tuple[ColumnSettings, ...], Named("list of `name`, `pg_type`, `nullable`")] = key(
         (),
-        "Columns and their types.",
-        notice="has no effect: names and types are always read from the source itself",
+        "Columns that the table has to have; what is replicated is what the source has.",
     )
     iceberg: IcebergTableSettings = key(IcebergTableSettings(), "The Iceberg side of the table.")
 

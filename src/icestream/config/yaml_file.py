@@ -19,6 +19,7 @@ _TAG = "tag:yaml.org,2002:"
 _MERGE = _TAG + "merge"
 _NULL = _TAG + "null"
 _TEXT_TAGS = frozenset(_TAG + name for name in ("str", "int", "float", "bool", "timestamp"))
+_DEEPEST = 50  # levels; no key needs more than ten
 
 
 class _Loader(yaml.SafeLoader):
@@ -38,14 +39,16 @@ class YamlFile:
 
 def read_yaml(path: FilePath) -> YamlFile:
     """Raises SettingsError if the file can't be read or is no YAML; smaller faults are in `faults`."""
+    file = YamlFile(None)
     try:
         node = yaml.compose(path.read_bytes(), Loader=_Loader)
+        file.value = _Builder(file).build(node, ()) if node is not None else None
     except OSError as err:
         raise SettingsError(f"settings file {path} can't be read: {err.strerror}") from err
     except yaml.YAMLError as err:
         raise SettingsError(f"settings file {path} is not valid YAML: {_what_and_where(err)}") from None
-    file = YamlFile(None)
-    file.value = _Builder(file).build(node, ()) if node is not None else None
+    except RecursionError:
+        raise SettingsError(f"settings file {path} is nested too deeply to be read") from None
     return file
 
 
@@ -66,6 +69,9 @@ class _Builder:
         self._file.lines.setdefault(path, node.start_mark.line + 1)
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
+        if len(path) > _DEEPEST:
+            self._fault(path[:1], "is nested too deeply")
+            return None
         if id(node) in self._open:
             self._fault(path, "refers to itself")
             return None

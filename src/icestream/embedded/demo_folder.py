@@ -31,10 +31,9 @@ class DemoFolder:
     def claimed(self) -> Iterator[None]:
         """Empty and ours for the length of the block; what an earlier demo left there is removed first.
 
-        Raises SettingsError if the folder holds anything else, or if a demo runs in it.
+        Raises SettingsError if the folder holds anything else or can't be made, or if a demo runs in it.
         """
-        self._require_ours()
-        self.path.mkdir(parents=True, exist_ok=True)
+        self._make()
         with (self.path / _MARK).open("w") as mark:
             try:
                 fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -68,8 +67,19 @@ class DemoFolder:
         }
         self.settings.write_text(yaml.safe_dump(settings, sort_keys=False))
 
+    def _make(self) -> None:
+        try:
+            self._require_ours()
+            self.path.mkdir(parents=True, exist_ok=True)
+            (self.path / _MARK).touch()
+        except OSError as err:
+            raise SettingsError(
+                f"the demo can't use the folder {self.path}: {err.strerror}",
+                hint="choose another --folder for the demo",
+            ) from err
+
     def _require_ours(self) -> None:
-        if self.path.exists() and any(self.path.iterdir()) and not (self.path / _MARK).exists():
+        if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / _MARK).exists():
             raise SettingsError(
                 f"{self.path} is not empty and was not made by a demo", hint="choose another --folder for the demo"
             )

@@ -23,6 +23,8 @@ ICEBERG_RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 SQLITE_JDBC = "org.xerial:sqlite-jdbc:3.53.4.0"
 _WHERE_FROM = ("spark.jars.repositories", "spark.jars.ivySettings", "spark.jars.excludes")
 DEFAULT_PACKAGES = (ICEBERG_RUNTIME, SQLITE_JDBC)
+CACHE = "ICESTREAM_CACHE"
+_ANOTHER_CACHE = f"set the variable {CACHE} to a folder that can be written"
 
 # Spark resolves `spark.jars.packages` while it starts; a session that does nothing else leaves the jars behind.
 _RESOLVE = """
@@ -37,23 +39,36 @@ builder.config("spark.jars.ivy", sys.argv[1]).config("spark.jars.packages", sys.
 
 
 def cache_folder() -> Path:
-    explicit = os.environ.get("ICESTREAM_CACHE")
+    """Raises EnvironmentMissing where none is named and the user has no home."""
+    explicit = os.environ.get(CACHE)
     if explicit:
         return Path(explicit)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "icestream"
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "icestream"
+    except RuntimeError as err:
+        raise EnvironmentMissing("this user has no home folder to keep Java packages in", hint=_ANOTHER_CACHE) from err
 
 
 def resolve(packages: Sequence[str] = DEFAULT_PACKAGES, conf: Mapping[str, str] | None = None) -> list[Path]:
     """The jar files of `packages`. The first call per set of packages downloads them; later ones only look.
 
-    `conf`: Spark's settings, of which those that say where packages come from are heeded.
+    `conf`: Spark's settings, of which those that say where packages come from are heeded. Raises EnvironmentMissing.
     """
-    where = [f"{name}={value}" for name, value in sorted((conf or {}).items()) if name in _WHERE_FROM]
+    cache = cache_folder()
+    try:
+        return _resolved(packages, conf or {}, cache / "jars")
+    except OSError as err:
+        reason = err.strerror or err
+        raise EnvironmentMissing(f"the cache folder {cache} cannot be used: {reason}", hint=_ANOTHER_CACHE) from err
+
+
+def _resolved(packages: Sequence[str], conf: Mapping[str, str], cache: Path) -> list[Path]:
+    where = [f"{name}={value}" for name, value in sorted(conf.items()) if name in _WHERE_FROM]
     name = hashlib.sha256("\n".join([*sorted(packages), *where]).encode()).hexdigest()[:16]
-    folder = cache_folder() / "jars" / name
+    folder = cache / name
     if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with _lock(folder.parent / f"{name}.lock"):
+        cache.mkdir(parents=True, exist_ok=True)
+        with _lock(cache / f"{name}.lock"):
             if not folder.is_dir():
                 _download(packages, where, folder)
     return sorted(folder.glob("*.jar"))

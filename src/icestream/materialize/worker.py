@@ -34,6 +34,7 @@ from icestream.materialize.range_copy import CopyTools
 from icestream.materialize.schedule import Turn
 from icestream.materialize.table_work import TableWork, Workbench
 from icestream.model.table import TableState
+from icestream.observe.health import Pulse
 from icestream.observe.logs import fields, one_line
 from icestream.state.assignment import assign
 from icestream.state.copy_progress import CopyProgress
@@ -81,10 +82,11 @@ class _Desk:
 
 
 class Worker:
-    def __init__(self, settings: Settings, *, worker_id: str, db: Database) -> None:
+    def __init__(self, settings: Settings, *, worker_id: str, db: Database, pulse: Pulse | None = None) -> None:
         self._settings = settings
         self._worker_id = worker_id
         self._db = db
+        self._pulse = pulse or Pulse("worker")
         pipeline, group = settings.pipeline, settings.state.group
         self._group = group
         self._owner = Owner(pipeline, group)
@@ -109,11 +111,13 @@ class Worker:
     def run(self, stop: threading.Event) -> None:
         """Works until `stop` is set, then applies what is in the log, gives back the lease and returns."""
         ttl_s = self._settings.state.consumer_ttl
+        self._pulse.pause("waits for its lease")
         with LeaseKeeper(self._leases, self._worker_id, ttl_s=ttl_s, stop=stop) as keeper:
             if not keeper.held:
                 return
             self._groups.register(self._group)
             self._tables.adopt(self._settings.target_for, anew=True)
+            self._pulse.pause("waits for Spark to start")
             with closing(open_lake(LakeOptions.from_settings(self._settings))) as lake:
                 self._serve(lake, keeper, stop)
 
@@ -130,9 +134,11 @@ class Worker:
             while not stop.is_set():
                 self._require_spark(lake)
                 share = self._tick(desk)
+                self._beat(keeper)
                 if self._letter_turn.is_over(time.monotonic(), _LETTERS_INTERVAL_S):
                     self._move_letters(mover, cycles, share)
                 self._pause(stop)
+            self._pulse.pause("is stopping")
             if not self._settings.snapshot_only:
                 self._drain(desk)
             if keeper.held and self._spark_failure is None and not self._letter_turn.running:
@@ -154,11 +160,20 @@ class Worker:
     def _require_spark(self, lake: Lake) -> None:
         """Without Spark a worker is of no use, and must not keep its tables: a new process has to take over."""
         if self._spark_failure is not None or not lake.is_running:
+            self._pulse.pause("has lost Spark")
             raise LakeUnavailable("Spark has ended", hint="look at the memory of this machine") from self._spark_failure
+
+    def _beat(self, keeper: LeaseKeeper) -> None:
+        """Without its lease a worker may do nothing."""
+        if keeper.held:
+            self._pulse.beat()
+        else:
+            self._pulse.pause("has lost its lease")
 
     def _tick(self, desk: _Desk) -> _Share | None:
         try:
             if not desk.keeper.held:
+                self._pulse.pause("waits for its lease")
                 desk.keeper.wait_for_lease()
                 log.info("joined again", extra=fields(worker=self._worker_id))
             share = self._share()

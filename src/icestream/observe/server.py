@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from http import HTTPStatus
@@ -81,6 +82,11 @@ def _listen(address: tuple[str, int], pages: dict[str, Page]) -> ThreadingHTTPSe
     class Server(ThreadingHTTPServer):
         daemon_threads = True
         address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+
+        def handle_error(self, request: object, client_address: object) -> None:
+            """A client that hung up is no news; anything else is a mistake of ours, told in a line."""
+            level = logging.DEBUG if isinstance(sys.exception(), OSError) else logging.WARNING
+            log.log(level, "request was not answered", exc_info=True, extra=fields(client=client_address))
 
     try:
         return Server(address, _handler(pages))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 from icestream.config.settings import Settings
 from icestream.errors import PreflightError
@@ -14,6 +15,8 @@ from icestream.state.migrate import migrate
 from icestream.verify.findings import Finding
 
 log = logging.getLogger(__name__)
+
+_SQLITE = "jdbc:sqlite:"
 
 
 def prepare(settings: Settings, db: Database) -> None:
@@ -34,6 +37,19 @@ def make_warehouse(settings: Settings) -> None:
         raise PreflightError(
             f"the warehouse folder {folder} cannot be made: {err.strerror}", hint="check `sink.warehouse`"
         ) from err
+
+
+def require_warehouse(settings: Settings) -> None:
+    """For commands that only look: a catalog on SQLite whose folder is not there has nothing to show."""
+    uri = settings.sink.catalog_properties().get("uri", "")
+    if not uri.startswith(_SQLITE):
+        return
+    file = Path(uri.removeprefix(_SQLITE).partition("?")[0])
+    if not file.parent.is_dir():
+        raise PreflightError(
+            f"there is no warehouse yet: the folder {file.parent} of its catalog does not exist",
+            hint="check `sink.warehouse`, or run `icestream run` first, which makes it",
+        )
 
 
 def require_fit(findings: list[Finding]) -> None:

@@ -9,6 +9,7 @@ from icestream.config.settings import Settings
 from icestream.errors import SettingsError
 from icestream.log.retention import LogRetention
 from icestream.log.store import Store, open_store
+from icestream.observe.health import Pulse
 from icestream.runtime.capture_counters import CaptureCounters
 from icestream.runtime.opening import opened_state
 from icestream.runtime.preparation import make_warehouse, prepare, require_fit
@@ -24,14 +25,15 @@ def run_capture_role(settings: Settings, *, supervised: bool) -> None:
     """Captures until asked to stop, then flushes and acknowledges what it holds."""
     from icestream.capture.capture import Capture
 
+    pulse, counters = Pulse("capture"), CaptureCounters()
+
     def capture(stop: threading.Event) -> None:
-        with opened_state(settings) as db:
-            if not when_reachable(lambda: prepare(settings, db), stop):
+        with opened_state(settings) as db, serving_metrics(settings, db, pulse, counters, supervised=supervised):
+            if not when_reachable(lambda: prepare(settings, db), stop, pulse):
                 return
             store = open_store(settings.sink.staging_root, settings.sink.catalog_properties())
-            counters = CaptureCounters()
-            with serving_metrics(settings, db, counters, supervised=supervised), _sweeping(settings, db, store):
-                Capture(settings, db=db, store=store, metrics=counters).run(stop)
+            with _sweeping(settings, db, store):
+                Capture(settings, db=db, store=store, metrics=counters, pulse=pulse).run(stop)
 
     run_until_stopped(capture, supervised=supervised)
 
@@ -43,16 +45,15 @@ def run_worker_role(settings: Settings, *, worker_id: str | None, supervised: bo
     """
     from icestream.materialize.worker import Worker
 
-    name = _worker_id(settings, worker_id)
+    name, pulse = _worker_id(settings, worker_id), Pulse("worker")
 
     def work(stop: threading.Event) -> None:
-        with opened_state(settings) as db:
+        with opened_state(settings) as db, serving_metrics(settings, db, pulse, supervised=supervised):
             require_fit([*check_object_store(settings), *check_jars(settings)])
-            if not when_capture_has_begun(lambda: require_current(db), stop):
+            if not when_capture_has_begun(lambda: require_current(db), stop, pulse):
                 return
             make_warehouse(settings)
-            with serving_metrics(settings, db, supervised=supervised):
-                Worker(settings, worker_id=name, db=db).run(stop)
+            Worker(settings, worker_id=name, db=db, pulse=pulse).run(stop)
 
     run_until_stopped(work, supervised=supervised)
 

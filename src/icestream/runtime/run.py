@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from icestream.config.settings import Settings
 from icestream.errors import StateError
-from icestream.observe.health import Health
+from icestream.observe.health import Health, Pulse
 from icestream.observe.logs import fields
 from icestream.observe.metrics import registry_of
 from icestream.observe.server import HealthServer
@@ -44,15 +44,15 @@ def run_pipeline(
     """
     with opened_state(settings) as db:
         supervisor = Supervisor(_roles(arguments), environ, reaped=_lease_releaser(db, settings))
-        with _stopping(supervisor) as stop:
+        pulse = Pulse("the pipeline")
+        with _stopping(supervisor) as stop, _serving(settings, db, supervisor, pulse):
             if supervised:
                 drain_with_supervisor(stop)
-            if not when_reachable(lambda: prepare(settings, db), stop):
+            if not when_reachable(lambda: prepare(settings, db), stop, pulse):
                 return exits.OK
-            with _serving(settings, db, supervisor):
-                if settings.snapshot_only:
-                    return run_until_copied(supervisor, settings, db, stop)
-                return supervisor.run(stop)
+            if settings.snapshot_only:
+                return run_until_copied(supervisor, settings, db, stop)
+            return supervisor.run(stop)
 
 
 def _roles(arguments: Sequence[str]) -> list[RoleSpec]:
@@ -75,19 +75,25 @@ def _stopping(supervisor: Supervisor) -> Iterator[threading.Event]:
         yield stop
 
 
-def _serving(settings: Settings, db: Database, supervisor: Supervisor) -> AbstractContextManager[object]:
+def _serving(settings: Settings, db: Database, supervisor: Supervisor, start: Pulse) -> AbstractContextManager[object]:
+    """From the first moment: whoever waits for the process has to see what that waits for."""
     endpoint = settings.metrics_endpoint()
     if endpoint is None:
         return nullcontext()
     registry = registry_of(
         StatusCollector(settings.pipeline, lambda: read_status(db, settings)), RoleCollector(supervisor.roles)
     )
-    return HealthServer(endpoint, registry, live=supervisor.is_live, ready=lambda: _ready(settings, db, supervisor))
+    return HealthServer(
+        endpoint, registry, live=supervisor.is_live, ready=lambda: _ready(settings, db, supervisor, start)
+    )
 
 
-def _ready(settings: Settings, db: Database, supervisor: Supervisor) -> Health:
+def _ready(settings: Settings, db: Database, supervisor: Supervisor, start: Pulse) -> Health:
+    """Before the roles are started, `start` says what for that waits."""
     running = supervisor.is_running()
-    return running if not running.ok else both_ends_answer(settings, db)
+    if running.ok:
+        return both_ends_answer(settings, db)
+    return running if supervisor.has_begun else start.ready()
 
 
 def _lease_releaser(db: Database, settings: Settings) -> Reaped:

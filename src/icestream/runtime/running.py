@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from prometheus_client.registry import Collector
 
 from icestream.config.settings import Settings
-from icestream.observe.health import Health, Probe, healthy
+from icestream.observe.health import Health, Pulse
 from icestream.observe.metrics import registry_of
 from icestream.observe.server import HealthServer
 from icestream.runtime.collector import StatusCollector
@@ -67,17 +67,23 @@ def beside(work: Body, *, name: str) -> Iterator[None]:
 
 
 def serving_metrics(
-    settings: Settings, db: Database, *own: Collector, live: Probe = healthy, supervised: bool
+    settings: Settings, db: Database, pulse: Pulse, *own: Collector, supervised: bool
 ) -> AbstractContextManager[object]:
     """The HTTP server of a role that runs by itself; a supervised one leaves that to its supervisor.
 
-    `own` counts what only this process knows.
+    `pulse` is the role's own, `own` counts what only this process knows.
     """
     endpoint = settings.metrics_endpoint()
     if supervised or endpoint is None:
         return nullcontext()
     registry = registry_of(StatusCollector(settings.pipeline, lambda: read_status(db, settings)), *own)
-    return HealthServer(endpoint, registry, live=live, ready=lambda: both_ends_answer(settings, db))
+    return HealthServer(endpoint, registry, live=pulse.live, ready=lambda: ready_to_work(pulse, settings, db))
+
+
+def ready_to_work(pulse: Pulse, settings: Settings, db: Database) -> Health:
+    """Raises as `both_ends_answer` does."""
+    own = pulse.ready()
+    return both_ends_answer(settings, db) if own.ok else own
 
 
 def both_ends_answer(settings: Settings, db: Database) -> Health:

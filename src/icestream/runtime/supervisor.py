@@ -108,10 +108,12 @@ class Supervisor:
 
     def __init__(self, roles: Sequence[RoleSpec], environ: Mapping[str, str], *, reaped: Reaped) -> None:
         self.roles = [Role(spec, environ, reaped) for spec in roles]
+        self.has_begun = False
         self._beats = Beats()
 
     def run(self, stop: threading.Event) -> int:
         """Returns the exit code: 0 after a drain that was asked for, a role's own code when it ended for good."""
+        self.has_begun = True
         for role in self.roles:
             role.start()
         final = self._tend_until(stop)

@@ -32,6 +32,7 @@ WHERE stored.epoch <> excluded.epoch OR %(went_back)s
    OR (stored.position, stored.last_offset, stored.copied) < (excluded.position, excluded.last_offset, excluded.copied)
 RETURNING table_name, epoch::text, last_offset, position, copied, snapshot_id, rows_applied, lag_ms, last_committed
 """
+_LONGEST_LAG_MS = 2**31 - 1  # what the column holds; 24.8 days
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class StoredCursor:
     cursor: Cursor
     snapshot_id: int | None
     rows_applied: int  # since the group began
-    lag_ms: int | None  # how old the oldest change of the newest commit was when that was made
+    lag_ms: int | None  # how old the oldest change of the newest commit was when that was made; 24.8 days at most
     last_committed: datetime
 
 
@@ -82,7 +83,7 @@ class Cursors:
             "copied": cursor.copied,
             "snapshot_id": snapshot_id,
             "rows": rows,
-            "lag_ms": lag_ms,
+            "lag_ms": None if lag_ms is None else min(lag_ms, _LONGEST_LAG_MS),
             "went_back": went_back,
         }
         with self._db.transaction() as tx:

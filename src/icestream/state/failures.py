@@ -8,24 +8,10 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors
 
+from icestream.config.refusals import is_refusal, reason_in
 from icestream.errors import StateError, StateLimit, StateUnavailable, StateVersionMismatch
 
 MIGRATE_HINT = "run `icestream migrate-coord`"
-
-# libpq gives no SQLSTATE for a refused connection, only text. A server that speaks another language is retried, and
-# its own words are in the message.
-_REFUSALS = (
-    "authentication failed",
-    "no password supplied",
-    "does not exist",
-    "no pg_hba.conf entry",
-    "permission denied",
-    "not permitted to log in",
-    "invalid connection option",
-    "certificate verify failed",
-    "does not match host name",
-    "does not support SSL",
-)
 
 # psycopg counts these among internal errors, but they only say that we were paused for too long.
 _TIMEOUTS = (errors.IdleInTransactionSessionTimeout, errors.TransactionTimeout)
@@ -40,8 +26,8 @@ _LIMITS = (
 
 
 def connect_failure(err: psycopg.Error, where: str) -> StateError:
-    reason = _last_clause(err)
-    if isinstance(err, psycopg.ProgrammingError) or any(refusal in str(err) for refusal in _REFUSALS):
+    reason = reason_in(str(err))
+    if isinstance(err, psycopg.ProgrammingError) or is_refusal(str(err)):
         return StateError(
             f"the state database refuses the connection ({where}): {reason}",
             hint="check `state.postgres_url` (or `source.postgres`, when it is not set)",
@@ -78,9 +64,3 @@ def translated() -> Iterator[None]:
     except (psycopg.OperationalError, psycopg.InterfaceError, *_TIMEOUTS) as err:
         reason = err.diag.message_primary or "the connection was lost"
         raise StateUnavailable(f"the state database does not answer: {reason}") from err
-
-
-def _last_clause(err: psycopg.Error) -> str:
-    """`password authentication failed for user "x"` out of libpq's lines about hosts and ports."""
-    line = str(err).strip().splitlines()[0]
-    return line.rpartition("failed: ")[2].removeprefix("FATAL:").strip()

@@ -9,6 +9,7 @@ from typing import Final
 
 from icestream.capture.selection import Choice, choose
 from icestream.config.settings import Settings
+from icestream.config.tables import ColumnSettings
 from icestream.errors import SourceError
 from icestream.sources.postgres.catalog import SourceTable, list_tables, read_tables
 from icestream.sources.postgres.connection import Connection, connect_replication, querying
@@ -61,6 +62,7 @@ class Role:
 class TableFacts:
     choice: Choice
     table: SourceTable | None  # None: the source has no such table
+    columns: tuple[ColumnSettings, ...] = ()  # what the settings say about them
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,12 @@ def _role(conn: Connection) -> Role:
 def _tables(conn: Connection, settings: Settings, known: Iterable[TableRow]) -> tuple[TableFacts, ...]:
     choices = choose(settings, list_tables(conn), known)
     found = {table.oid: table for table in read_tables(conn, [c.oid for c in choices if c.oid is not None])}
-    return tuple(TableFacts(choice, found.get(choice.oid or 0)) for choice in choices)
+    return tuple(TableFacts(choice, found.get(choice.oid or 0), _columns(settings, choice)) for choice in choices)
+
+
+def _columns(settings: Settings, choice: Choice) -> tuple[ColumnSettings, ...]:
+    entry = settings.entry_for(choice.name)
+    return entry.columns if entry is not None else ()
 
 
 def _statement(conn: Connection, publication: Publication | None, tables: tuple[TableFacts, ...]) -> str | None:

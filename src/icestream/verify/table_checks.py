@@ -10,6 +10,7 @@ from icestream.model import changelog
 from icestream.model.table import RESERVED_NAMES, TableName, Target, WriteMode, matching_key
 from icestream.model.types import TargetType, target_type
 from icestream.sources.postgres.catalog import DEFAULT, FULL, INDEX, NOTHING, TABLE_KINDS, SourceTable
+from icestream.verify.column_checks import judge_columns
 from icestream.verify.facts import Role, TableFacts
 from icestream.verify.findings import Finding, error, warning
 
@@ -34,6 +35,7 @@ def judge_table(facts: TableFacts, role: Role) -> Iterator[Finding]:
         target = facts.choice.target
         yield from _rights(table, role)
         yield from _names(table, target)
+        yield from judge_columns(facts, table)
         yield from _changelog_identity(table) if target.is_changelog else _key(table, target)
         for expression in target.partition:
             yield from _partition(table, PartitionField.parse(expression), target)

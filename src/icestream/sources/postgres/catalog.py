@@ -60,6 +60,7 @@ class CatalogColumn:
     has_default: bool = False
     missing: str | None = None  # the constant default that rows from before the column hold
     type: TypeFacts | None = None
+    type_name: str = ""  # as SQL writes it
 
     def described(self, *, is_key: bool, is_primary: bool) -> Column:
         """As the stream tells it, with what only the catalog knows."""

@@ -15,6 +15,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq.abc import PGconn
 
 from icestream.config.conninfo import address
+from icestream.config.refusals import is_refusal, reason_in
 from icestream.errors import SourceError, SourceUnavailable
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
@@ -38,20 +39,6 @@ _DEFAULTS: Final = {
     "tcp_user_timeout": "60000",
 }
 
-# libpq gives no SQLSTATE for a connection that was refused, only text.
-_REFUSALS: Final = (
-    "authentication failed",
-    "no password supplied",
-    "does not exist",
-    "no pg_hba.conf entry",
-    "permission denied",
-    "not permitted to log in",
-    "not currently accepting connections",
-    "certificate",
-    "SSL was required",
-    "SSL is not enabled",
-    "does not support SSL",
-)
 _NO_REPLICATION: Final = ("to start WAL sender", "to start walsender", "to initiate streaming replication")
 _POOLER: Final = ("unsupported startup parameter", "unsupported pkt type", "pgbouncer", "bouncer config")
 _TOO_MANY: Final = ("too many clients", "too many connections", "connection slots", "max_wal_senders")
@@ -112,7 +99,7 @@ def querying() -> Iterator[None]:
 def connect_failure(text: str, where: str = "") -> SourceError:
     """What a refused connection means. One in another language is tried again, with the server's words in the log."""
     at = f" ({where})" if where else ""
-    reason = _reason(text)
+    reason = reason_in(text)
     if any(phrase in text for phrase in _POOLER):
         return SourceError(
             f"a connection pooler (PgBouncer) stands before the source: {reason}",
@@ -122,7 +109,7 @@ def connect_failure(text: str, where: str = "") -> SourceError:
         return SourceError(
             f"the user may not replicate: {reason}", hint="run `ALTER ROLE <user> REPLICATION` as a superuser"
         )
-    if any(phrase in text for phrase in _TOO_MANY) or not _is_refusal(text):
+    if any(phrase in text for phrase in _TOO_MANY) or not is_refusal(text):
         return SourceUnavailable(f"the source cannot be reached{at}: {reason}", hint=_CHECK_SERVER)
     return SourceError(f"the source refuses the connection{at}: {reason}", hint=_CHECK_SETTINGS)
 
@@ -151,13 +138,3 @@ def pinned(conninfo: str) -> str:
 
 def _failure(err: psycopg.OperationalError, conninfo: str) -> SourceError:
     return connect_failure(str(err), address(conninfo_to_dict(conninfo)))
-
-
-def _is_refusal(text: str) -> bool:
-    return any(phrase in text for phrase in _REFUSALS)
-
-
-def _reason(text: str) -> str:
-    """`role "x" does not exist` out of libpq's lines about hosts and ports."""
-    line = text.strip().splitlines()[0] if text.strip() else "no reason was given"
-    return line.rpartition("failed: ")[2].removeprefix("FATAL:").strip()

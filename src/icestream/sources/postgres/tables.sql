@@ -20,6 +20,7 @@ SELECT c.oid::bigint                      AS oid,
   LEFT JOIN LATERAL (
        SELECT json_agg(json_build_object('name', a.attname, 'type_oid', a.atttypid::bigint, 'typmod', a.atttypmod,
                                          'number', a.attnum, 'not_null', a.attnotnull,
+                                         'type_name', format_type(a.atttypid, a.atttypmod),
                                          'is_generated', a.attgenerated <> '', 'has_default', a.atthasdef,
                                          'missing', (a.attmissingval::text::text[])[1])
                        ORDER BY a.attnum) AS list
