@@ -81,6 +81,18 @@ def test_another_publication_in_the_settings_is_refused_and_parks_nothing(bench:
     assert ids(bench) == ["1", "2"]
 
 
+def test_another_pipeline_with_the_same_publication_is_refused_and_parks_nothing(bench: CaptureBench) -> None:
+    live_pipeline(bench)
+    bench.execute(ORDERS)
+    other = replace(bench.options, pipeline="other", slot=f"{bench.slot}_other")
+    with bench.running(options=other) as running:
+        failure = running.failure()
+    assert isinstance(failure, SourceError) and f"belongs to pipeline '{bench.slot}'" in str(failure)
+    with bench.running() as running:
+        bench.catch_up(running)
+    assert items(bench).state is TableState.LIVE
+
+
 def test_a_table_that_left_the_publication_for_a_while_is_parked(bench: CaptureBench) -> None:
     live_pipeline(bench, ORDERS)
     bench.execute(

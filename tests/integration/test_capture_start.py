@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 
 import psycopg
 import pytest
@@ -404,18 +403,6 @@ def test_a_foreign_publication_is_not_touched(bench: CaptureBench) -> None:
         publication = find_publication(conn, PUBLICATION)
         assert publication is not None and publication.owner is None
         assert not drop_publication(conn, PUBLICATION, pipeline=bench.slot)
-
-
-def test_another_pipeline_with_the_same_publication_is_refused_and_parks_nothing(bench: CaptureBench) -> None:
-    running_pipeline(bench)
-    bench.execute(ORDERS)
-    other = replace(bench.options, pipeline="other", slot=f"{bench.slot}_other")
-    with bench.running(options=other) as running:
-        failure = running.failure()
-    assert isinstance(failure, SourceError) and f"belongs to pipeline '{bench.slot}'" in str(failure)
-    with bench.running() as running:
-        bench.catch_up(running)
-    assert {row.state for row in bench.tables.all() if row.key == "public.items"} == {TableState.LIVE}
 
 
 def test_a_partition_that_a_foreign_publication_sends_by_itself_is_refused(bench: CaptureBench) -> None:
