@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import pytest
+
+from icestream.errors import StateLimit
 from icestream.model.table import TableState
 from icestream.runtime.resume import resume_tables
+from icestream.state.dead_letters import DeadLetter, DeadLetters
 from icestream.state.retention import Retention
 from support.shop import Shop
+from support.waiting import wait_for
+from support.working import working
 
 
 def test_a_resumed_table_takes_in_everything_that_happened_while_it_was_parked(shop: Shop) -> None:
@@ -23,3 +31,18 @@ def test_a_resumed_table_takes_in_everything_that_happened_while_it_was_parked(s
         assert resumed.waiting > 0
         shop.bring_forward()
     shop.assert_mirrored()
+
+
+def test_a_table_whose_letters_no_server_takes_is_parked(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: DeadLetters, letters: Iterable[DeadLetter]) -> int:
+        raise StateLimit("the state database can't hold something that large")
+
+    customers, orders = shop.keys
+    shop.go_live()
+    monkeypatch.setattr(DeadLetters, "add", refuse)
+    with shop.pipeline.capturing():
+        shop.change()
+        with working(shop):
+            wait_for(lambda: shop.states()[customers] is TableState.PARKED, "the table to be parked")
+    assert shop.states()[orders] is TableState.LIVE
+    assert "that large" in (shop.reasons()[customers] or "")

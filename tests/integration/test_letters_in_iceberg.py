@@ -130,6 +130,19 @@ def test_a_table_of_that_name_with_other_columns_is_left_alone(bench: Bench, lak
         bench.mover()[0].run(bench.tables)
 
 
+def test_a_namespace_that_takes_no_letters_does_not_hold_up_the_others(
+    bench: Bench, lake: Lake, namespace: str
+) -> None:
+    foreign = f"{namespace}_foreign"
+    lake.catalog.create(foreign, TABLE, TableSpec((LakeColumn("mine", STRING),)))
+    bench.add(1)
+    bench.letters.add([DeadLetter(f"{foreign}.t", EPOCH, 2, Lsn(0x1000), "price", {}, "NaN", "why")])
+    for _ in range(2):
+        with pytest.raises(LakeError, match="other columns"):
+            bench.mover()[0].run({foreign: [f"{foreign}.t"], **bench.tables})
+    assert bench.found() == [1]
+
+
 def test_a_worker_has_moved_the_letters_when_it_ends(shop: Shop) -> None:
     with shop.pipeline.capturing():
         shop.change()

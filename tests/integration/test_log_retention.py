@@ -74,3 +74,10 @@ def test_what_nobody_foresaw_does_not_end_the_thread(
     monkeypatch.setattr(retention, "give_up_passed", fail)
     sweeper(retention, store).try_sweep()
     assert "sweep failed" in caplog.text
+
+
+def test_a_sweep_forgets_letters_too(retention: Retention, store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(retention, "forget_letters", lambda: asked.append("letters"))
+    sweeper(retention, store).sweep()
+    assert asked == ["letters"]

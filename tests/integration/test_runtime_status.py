@@ -26,8 +26,11 @@ from icestream.runtime.status import SlotStatus, Status, read_status
 from icestream.state.copy_progress import CopyProgress
 from icestream.state.cursors import Cursors
 from icestream.state.database import Database
+from icestream.state.dead_letters import DeadLetter, DeadLetters
 from icestream.state.groups import Groups
 from icestream.state.leases import Leases
+from icestream.state.letter_moves import LetterMoves
+from icestream.state.retention import Retention
 from icestream.state.tables import TableDefinition, Tables
 from support.capturing import CaptureBench
 from support.settings import environment_for, settings_for
@@ -119,6 +122,22 @@ def test_failures_are_shown_until_it_works_again(
     assert 'icestream_table_failures{table="public.orders"} 1.0' in generate_latest(registry).decode()
     tables.clear_failures(ORDERS)
     assert 'icestream_table_failures{table="public.orders"} 0.0' in generate_latest(registry).decode()
+
+
+def test_dead_letters_are_counted_also_when_they_are_only_in_iceberg(
+    state: Database, settings: Settings, tables: Tables, log: LogDriver
+) -> None:
+    letters, moves = DeadLetters(state, PIPELINE), LetterMoves(state, PIPELINE, "default")
+    letters.add(DeadLetter(ORDERS, log.epoch, offset, Lsn(1), "price", {}, "NaN", "why") for offset in range(2))
+    move = moves.begin("public", [ORDERS])
+    assert move is not None
+    moves.finish(move)
+    assert Retention(state, PIPELINE).forget_letters() == 2
+    letters.add([DeadLetter(ORDERS, log.epoch, 2, Lsn(1), "price", {}, "NaN", "why")])
+    (table,) = read_status(state, settings).tables
+    assert table.dead_letters == 3
+    registry = registry_of(StatusCollector(PIPELINE, lambda: read_status(state, settings)))
+    assert 'icestream_table_dead_letters{table="public.orders"} 3.0' in generate_latest(registry).decode()
 
 
 def test_status_says_whether_capture_runs(bench: CaptureBench) -> None:

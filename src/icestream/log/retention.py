@@ -1,4 +1,4 @@
-"""Removing what nobody needs: files that every group has passed, and uploads that were never claimed."""
+"""Removing what nobody needs: files that every group has passed, uploads that were never claimed, moved letters."""
 
 from __future__ import annotations
 
@@ -59,6 +59,7 @@ class LogRetention:
             self._retention.forget(gone)
             removed += len(gone)
         self._is_stuck = bool(left)
+        self._retention.forget_letters()
         return removed
 
     def _delete(self, paths: Sequence[str], *, most: int) -> frozenset[str]:

@@ -54,10 +54,22 @@ class LetterMover:
     def run(self, tables: Mapping[str, Sequence[str]]) -> int:
         """Moves the letters of these tables (by namespace) that are not in Iceberg yet; gives their number.
 
-        May be repeated. Raises PublishRefused, LakeError or StateUnavailable: then later.
+        May be repeated. Raises PublishRefused, LakeError or StateUnavailable: then later. A namespace that takes no
+        letters does not hold up the others: what it raises is raised when they are done.
         """
+        moved, failures = 0, list[LakeError]()
+        for namespace in dict.fromkeys([*self._moves.unfinished(), *tables]):
+            try:
+                moved += self._run(namespace, tables.get(namespace, ()))
+            except LakeError as err:
+                failures.append(err)
+        if failures:
+            raise failures[0]
+        return moved
+
+    def _run(self, namespace: str, tables: Sequence[str]) -> int:
         moved = 0
-        while (move := self._moves.begin(tables)) is not None:
+        while (move := self._moves.begin(namespace, tables)) is not None:
             self._move(move)
             moved += len(move.letters)
         return moved

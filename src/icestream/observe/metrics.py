@@ -52,7 +52,7 @@ TABLE_COMMIT_LAG = _gauge(
     "How old the oldest change of the last table commit was when it was made.",
     "table",
 )
-DEAD_LETTERS = _gauge("icestream_table_dead_letters", "Values that could not be stored and wait for a person.", "table")
+DEAD_LETTERS = _gauge("icestream_table_dead_letters", "Values that did not fit, since the pipeline began.", "table")
 TABLE_FAILURES = _gauge("icestream_table_failures", "Failures in a row while working on the table; else 0.", "table")
 TABLE_COPY_ROWS = _gauge("icestream_table_copy_rows", "Rows written by the first copy that is under way.", "table")
 TABLE_COPY_BYTES = _gauge("icestream_table_copy_bytes", "Bytes of the files of the copy that is under way.", "table")

@@ -1,4 +1,4 @@
-"""What Iceberg cannot hold, with its key and the reason, until someone replays it."""
+"""What Iceberg cannot hold, with its key and the reason, until it is in the Iceberg table for that, for every group."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from icestream.state.pool import Row
 
 _BATCH = 1000
 _BATCH_CHARACTERS = 8 * 1024**2
+# Letters are added, and moves begun, while none are forgotten.
+HOLD_LETTERS = "SELECT pg_advisory_xact_lock_shared(hashtextextended('icestream letters ' || %(pipeline)s, 0))"
+NO_NEW_LETTERS = "SELECT pg_advisory_xact_lock(hashtextextended('icestream letters ' || %(pipeline)s, 0))"
 # Arrays of texts: one document with all letters would be more than a jsonb may hold.
 _ADD = """
 INSERT INTO {schema}.dead_letter
@@ -25,12 +28,20 @@ FROM unnest(
     %(id)s::text[], %(table_name)s::text[], %(epoch)s::uuid[], %(log_offset)s::bigint[], %(position)s::bigint[],
     %(column_name)s::text[], %(key)s::text[], %(value)s::text[], %(reason)s::text[]
 ) AS letter (id, table_name, epoch, log_offset, position, column_name, key, value, reason)
+WHERE NOT EXISTS (
+    SELECT FROM {schema}.moved_letters AS moved
+    WHERE (moved.pipeline, moved.table_name, moved.epoch) = (%(pipeline)s, letter.table_name, letter.epoch)
+      AND CASE WHEN letter.log_offset < 0 THEN letter.position <= moved.last_copy
+               ELSE letter.log_offset <= moved.last_offset END)
 ON CONFLICT (id) DO NOTHING
 """
 _COUNTS = """
-SELECT table_name, count(*) AS letters
-FROM {schema}.dead_letter
-WHERE pipeline = %(pipeline)s
+SELECT table_name, sum(letters)::bigint AS letters
+FROM (
+    SELECT table_name, count(*) AS letters FROM {schema}.dead_letter WHERE pipeline = %(pipeline)s GROUP BY table_name
+    UNION ALL
+    SELECT table_name, letters FROM {schema}.moved_letters WHERE pipeline = %(pipeline)s
+) AS part
 GROUP BY table_name
 ORDER BY table_name
 """
@@ -84,21 +95,26 @@ class DeadLetters:
         self._pipeline = pipeline
 
     def add(self, letters: Iterable[DeadLetter]) -> int:
-        """Stores the letters that are not there yet and gives their number. May be repeated."""
+        """Stores the letters that are new and gives their number. May be repeated; they are durable when it returns."""
         return sum(map(self._add, batches(map(_bounded, letters))))
 
     def counts(self) -> dict[str, int]:
+        """By table, of all letters there ever were."""
         rows = self._db.fetch(_COUNTS, {"pipeline": self._pipeline})
         return {row["table_name"]: row["letters"] for row in rows}
 
     def newest(self, table: str | None = None, *, limit: int = 100) -> list[DeadLetter]:
+        """Of those that `Retention.forget_letters` has left; the others are in Iceberg only."""
         rows = self._db.fetch(_NEWEST, {"pipeline": self._pipeline, "table": table, "limit": limit})
         return [dead_letter(row) for row in rows]
 
     def _add(self, letters: Sequence[DeadLetter]) -> int:
         rows = [_values(letter) for letter in letters]
         columns = {name: [row[name] for row in rows] for name in rows[0]}
-        return self._db.execute(_ADD, {"pipeline": self._pipeline, **columns})
+        values = {"pipeline": self._pipeline, **columns}
+        with self._db.transaction() as tx:
+            tx.execute(HOLD_LETTERS, values)
+            return tx.execute(_ADD, values)
 
 
 def batches(letters: Iterable[DeadLetter]) -> Iterator[list[DeadLetter]]:

@@ -1,8 +1,11 @@
-"""Which staged files nobody needs any more.
+"""Which staged files, and which dead letters, nobody needs any more.
 
 A file is given up in two steps, so that a crash leaks nothing: in one transaction its row moves from the index (or
 from the intents) to `garbage`; then the file is deleted, then its garbage row. The row goes first, so a capture that
 was paused cannot claim a file that is about to be deleted.
+
+A letter goes when it is in Iceberg and whatever it was found in is not read again, so that it does not come back; only
+its number stays.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from icestream.state.database import Database
+from icestream.state.dead_letters import NO_NEW_LETTERS
 
 # Passed: by every registered group in this epoch. Without any group nothing is. Nobody reads the log of a table that is
 # removed, or parked for good: only a new copy, which does not need what was before it, brings it back. A table that may
@@ -67,6 +71,55 @@ ORDER BY since, path
 LIMIT %(limit)s
 """
 _FORGET = "DELETE FROM {schema}.garbage WHERE pipeline = %(pipeline)s AND path = ANY(%(paths)s)"
+# A group that has no use for the table does not move its letters, but somebody has to have moved them. Letters of the
+# log come again with the batch, letters of a copy as long as that may be completed, also without its snapshot.
+_MOVED_LETTERS = """
+SELECT letter.id
+FROM {schema}.dead_letter AS letter
+WHERE letter.pipeline = %(pipeline)s
+  AND EXISTS (
+      SELECT FROM {schema}.letter_move AS move
+      JOIN {schema}.log_group AS reader USING (pipeline, group_name)
+      WHERE move.pipeline = letter.pipeline AND move.letter_id = letter.id AND move.moved_at IS NOT NULL)
+  AND NOT EXISTS (
+      SELECT FROM {schema}.log_group AS reader
+      JOIN {schema}.tables AS tables USING (pipeline, group_name)
+      LEFT JOIN {schema}.letter_move AS move
+          ON move.pipeline = letter.pipeline AND move.letter_id = letter.id AND move.group_name = reader.group_name
+      WHERE reader.pipeline = letter.pipeline AND tables.table_name = letter.table_name
+        AND tables.state <> 'removed' AND move.moved_at IS NULL)
+  AND CASE WHEN letter.log_offset >= 0 THEN NOT EXISTS (
+      SELECT FROM {schema}.log_index AS entry
+      WHERE entry.pipeline = letter.pipeline AND entry.table_name = letter.table_name AND entry.epoch = letter.epoch
+        AND entry.start_offset <= letter.log_offset)
+  ELSE NOT EXISTS (
+      SELECT FROM {schema}.tables AS tables
+      LEFT JOIN {schema}.snapshot_progress AS copy USING (pipeline, group_name, table_name)
+      WHERE tables.pipeline = letter.pipeline AND tables.table_name = letter.table_name AND tables.state <> 'removed'
+        AND (copy.position <= letter.position
+             OR (tables.state = 'copying' AND tables.snapshot_lsn <= letter.position)))
+  END
+LIMIT %(most)s
+"""
+_FORGET_LETTERS = """
+WITH gone AS (
+    DELETE FROM {schema}.dead_letter
+    WHERE pipeline = %(pipeline)s AND id = ANY(%(letters)s)
+    RETURNING id, table_name, epoch, log_offset, position
+), moves AS (
+    DELETE FROM {schema}.letter_move USING gone WHERE pipeline = %(pipeline)s AND letter_id = gone.id
+)
+INSERT INTO {schema}.moved_letters AS known (pipeline, table_name, epoch, letters, last_offset, last_copy)
+SELECT %(pipeline)s, table_name, epoch, count(*),
+       coalesce(max(log_offset) FILTER (WHERE log_offset >= 0), -1),
+       coalesce(max(position) FILTER (WHERE log_offset < 0), -1)
+FROM gone
+GROUP BY table_name, epoch
+ON CONFLICT (pipeline, table_name, epoch) DO UPDATE
+SET letters = known.letters + excluded.letters,
+    last_offset = greatest(known.last_offset, excluded.last_offset),
+    last_copy = greatest(known.last_copy, excluded.last_copy)
+"""
 
 
 class Retention:
@@ -97,3 +150,16 @@ class Retention:
     def forget(self, paths: Iterable[str]) -> None:
         """The files are deleted. May be repeated."""
         self._db.execute(_FORGET, {"pipeline": self._pipeline, "paths": list(paths)})
+
+    def forget_letters(self, most: int = 10_000) -> int:
+        """Removes dead letters that every group has brought to Iceberg and that can't come again; gives their number.
+
+        They stay in `DeadLetters.counts`.
+        """
+        found = self._db.fetch(_MOVED_LETTERS, {"pipeline": self._pipeline, "most": most})
+        if found:
+            values = {"pipeline": self._pipeline, "letters": [row["id"] for row in found]}
+            with self._db.transaction() as tx:
+                tx.execute(NO_NEW_LETTERS, values)
+                tx.execute(_FORGET_LETTERS, values)
+        return len(found)
