@@ -81,6 +81,10 @@ class SourceUnavailable(SourceError):
     retry = Retry.LATER
 
 
+class SourceForbidden(SourceError):
+    """A privilege is missing; where it is one of a table, that table is parked."""
+
+
 class SlotLost(SourceError):
     pass
 

@@ -39,7 +39,7 @@ from support.waiting import wait_for
 
 
 class Pipeline:
-    """Capture runs between `captured()` blocks; `bring_forward` does what workers would do, on the shared Spark."""
+    """Capture runs inside of `capturing()` blocks; `bring_forward` does what workers would do, on the shared Spark."""
 
     def __init__(
         self, lake: Lake, conninfo: str, folder: Path, *, namespace: str, tables: Any = "public.*", **settings: Any

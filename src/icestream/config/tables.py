@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, model_validator
@@ -212,6 +213,7 @@ def _is_pattern(text: str) -> bool:
     return "*" in text or "?" in text
 
 
+@lru_cache(maxsize=100_000)  # asked for every table and every entry, whenever the source is looked at
 def _matches(pattern: str, table: TableName) -> bool:
     if not _is_pattern(pattern):
         return pattern == str(table)

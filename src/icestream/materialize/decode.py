@@ -19,6 +19,7 @@ from icestream.model.change import Op, StagingFormat
 from icestream.model.columns import LakeColumn, naming_columns
 from icestream.model.letters import LONGEST_KEY_PART, LONGEST_VALUE
 from icestream.model.table import Relation
+from icestream.model.types import FLOAT4_OID, Kind
 from icestream.state.log_entries import LogEntry
 
 _GLOB_PATHS = "__globPaths__"  # else a bracket in the warehouse's path is taken for a pattern
@@ -63,13 +64,21 @@ def _renamed(staged: DataFrame, relation: Relation, shape: Shape) -> DataFrame:
     """Rows from before a change of the source table, in the form that it has now."""
     sources = shape.sources(relation)
     told_names = [column.name for column in shape.told]
-    if [source for source, _ in sources] == [column.name for column in relation.columns] == told_names:
+    single = {column.name for column in relation.columns if (column.base_oid or column.type_oid) == FLOAT4_OID}
+    is_same = [source for source, _ in sources] == [column.name for column in relation.columns] == told_names
+    if is_same and not any(column.type.kind is Kind.DOUBLE and column.name in single for column in shape.told):
         return staged
     names = {source: column.name for column, (source, _) in zip(shape.told, sources, strict=True) if source}
 
+    def text(tuple_: str, source: str, column: LakeColumn) -> Column:
+        found = F.col(tuple_).getField(source)
+        if source not in single or column.type.kind is not Kind.DOUBLE:
+            return found
+        return found.try_cast("float").cast("double")  # its text is as short as tells it apart from other floats
+
     def told(tuple_: str) -> Column:
         texts = (
-            (F.lit(filler) if source is None else F.col(tuple_).getField(source)).cast("string").alias(column.name)
+            (F.lit(filler) if source is None else text(tuple_, source, column)).cast("string").alias(column.name)
             for column, (source, filler) in zip(shape.told, sources, strict=True)
         )
         return F.when(F.col(tuple_).isNotNull(), F.struct(*texts)).alias(tuple_)

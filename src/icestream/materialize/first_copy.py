@@ -23,7 +23,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from icestream.errors import CopySnapshotGone, IcestreamError, LakeUnavailable, SourceReshaped, TableParked
+from icestream.errors import (
+    CopySnapshotGone,
+    IcestreamError,
+    LakeUnavailable,
+    SourceForbidden,
+    SourceReshaped,
+    TableParked,
+)
 from icestream.lake.catalog import TableSpec
 from icestream.lake.commit import Commit
 from icestream.lake.data_files import FileLayout, file_layout
@@ -246,6 +253,8 @@ def _failure(request: CopyRequest, message: str, details: str) -> IcestreamError
         return CopySnapshotGone(f"{request.target.key}: the snapshot {request.source.snapshot} is gone")
     if SourceReshaped.__name__ in details:
         return SourceReshaped(f"{request.target.key}: the source table was altered since the snapshot of its copy")
+    if SourceForbidden.__name__ in details:
+        return SourceForbidden("the source table may not be read, or not whole (row-level security)")
     return LakeUnavailable(f"{request.target.key}: the first copy failed: {message}")
 
 

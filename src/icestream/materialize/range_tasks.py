@@ -17,6 +17,7 @@ from icestream.errors import (
     CopySnapshotGone,
     IcestreamError,
     SourceError,
+    SourceForbidden,
     SourceReshaped,
     SourceUnavailable,
     StorageError,
@@ -30,7 +31,7 @@ from icestream.model.ids import new_id
 TARGET_SIZE = 128 * 1024**2
 _BATCH_SIZE = 16 * 1024**2  # ADBC's own; smaller only where files have to be
 _SMALLEST_BATCH = 64 * 1024
-_FAILURES = (CopySnapshotGone, SourceReshaped, SourceUnavailable, SourceError, StorageError)
+_FAILURES = (CopySnapshotGone, SourceReshaped, SourceForbidden, SourceUnavailable, SourceError, StorageError)
 
 R = TypeVar("R")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
-from icestream.errors import CopyNeeded, SourceReshaped, TableParked
+from icestream.errors import CopyNeeded, SourceForbidden, SourceReshaped, TableParked
 from icestream.lake.history import Owner
 from icestream.lake.session import Lake
 from icestream.materialize.cycle import Cycle, Log
@@ -90,6 +90,12 @@ class TableWork:
             if row.snapshot_lsn is not None and self._bench.tables.give_up_copy(row.key, position=row.snapshot_lsn):
                 log.warning("copy given up, waiting for another snapshot", extra=fields(table=row.key))
             raise
+        except SourceForbidden as err:
+            raise TableParked(
+                f"{row.key}: {err}",
+                hint=f"grant SELECT on {row.source} to the user of `source.postgres` (and BYPASSRLS, where it has"
+                f" row-level security), then run `icestream resync {row.key}`",
+            ) from err
         self._bench.tables.complete_copy(row.key, position=copied.cursor.lsn, rows=copied.rows)
         self._bench.cursors.record(row.key, copied.cursor, snapshot_id=copied.snapshot_id, rows=0)
         reached("copy completed")

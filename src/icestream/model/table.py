@@ -160,12 +160,15 @@ class Target(msgspec.Struct, frozen=True):
 def matching_key(relation: Relation, target: Target) -> frozenset[str]:
     """The replica identity is the key, as deletes could not be matched otherwise; under FULL, the primary key.
 
-    That is the source's as it is now, unless the settings name another one. Empty: there is none.
+    That is the source's as it is now, unless the settings name another one. Empty: there is none, or none any more.
     """
     if not relation.is_full:
         return frozenset(column.name for column in relation.columns if column.is_key)
     found = frozenset(column.name for column in relation.columns if column.is_primary)
-    return found if found and (target.is_key_found or not target.primary_key) else frozenset(target.primary_key)
+    if found and (target.is_key_found or not target.primary_key):
+        return found
+    named = frozenset(target.primary_key)
+    return named if named <= {column.name for column in relation.columns} else frozenset()
 
 
 @dataclass(frozen=True)

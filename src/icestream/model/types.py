@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 MAX_DECIMAL_DIGITS = 38
 NUMERIC_OID: Final = 1700
+FLOAT4_OID: Final = 700
 _UUID_OID: Final = 2950
 _JSON_OIDS: Final = (114, 3802)  # json, jsonb
 _UNCONSTRAINED: Final = (38, 18)

@@ -16,7 +16,7 @@ from psycopg.pq.abc import PGconn
 
 from icestream.config.conninfo import address
 from icestream.config.refusals import is_refusal, reason_in
-from icestream.errors import SourceError, SourceUnavailable
+from icestream.errors import SourceError, SourceForbidden, SourceUnavailable
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
@@ -26,6 +26,8 @@ PINNED_SETTINGS: Final = {
     "timezone": "UTC",
     "bytea_output": "hex",
     "extra_float_digits": "3",
+    # Rows that a policy hides would be missing without a word; with this, the server refuses the query.
+    "row_security": "off",
 }
 _NO_TIMEOUTS: Final = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
 
@@ -87,7 +89,7 @@ def querying() -> Iterator[None]:
     try:
         yield
     except psycopg.errors.InsufficientPrivilege as err:
-        raise SourceError(
+        raise SourceForbidden(
             f"a privilege is missing in the source: {err.diag.message_primary}",
             hint="grant it to the user of `source.postgres`",
         ) from err

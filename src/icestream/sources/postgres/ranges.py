@@ -14,12 +14,14 @@ import psycopg
 import pyarrow as pa
 from psycopg import sql
 
-from icestream.errors import CopySnapshotGone, SourceReshaped, SourceUnavailable
+from icestream.errors import CopySnapshotGone, SourceForbidden, SourceReshaped, SourceUnavailable
 from icestream.model.copying import CopyRange
 from icestream.sources.postgres.connection import Connection, connect, querying, without_timeouts
 
 _BEGIN: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _TIMEOUTS: Final = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+# Not on every version; and no query may come before the snapshot is set.
+_LIFT_TIMEOUT: Final = "SELECT set_config(name, '0', true) FROM pg_settings WHERE name = 'transaction_timeout'"
 _BATCH_SIZE: Final = "adbc.postgresql.batch_size_hint_bytes"
 
 # The relations that hold the rows: the table itself, or the leaves below a partitioned one. Children of a plain table
@@ -52,6 +54,7 @@ SELECT c.oid = to_regclass({name})
   FROM pg_class c
  WHERE c.oid = {oid}
 """
+_FORBIDDEN: Final = "42501"  # a privilege is missing, or a policy would hide rows
 _SNAPSHOT_GONE: Final = {"22023", "42704", "55000"}  # what SET TRANSACTION SNAPSHOT says when its exporter has ended
 # An undefined table, column, schema, type, function or operator; a type that is another one now.
 _RESHAPED: Final = {"42P01", "42703", "3F000", "42704", "42883", "42804", "42846", "22P02"}
@@ -87,7 +90,8 @@ def at_snapshot(conninfo: str, snapshot: str) -> Iterator[Connection]:
 class RangeReader:
     """One connection of a task, in a transaction at the snapshot.
 
-    Methods raise SourceReshaped when the relation is no longer what the snapshot saw, SourceUnavailable otherwise.
+    Methods raise SourceReshaped when the relation is no longer what the snapshot saw, SourceForbidden when it may not
+    be read, SourceUnavailable otherwise.
     """
 
     def __init__(self, cursor: Any) -> None:
@@ -153,6 +157,9 @@ def _begin(cursor: Any, snapshot: str) -> None:
         if err.sqlstate in _SNAPSHOT_GONE:
             raise _gone(snapshot) from err
         _fail(err)
+    with _translated():
+        cursor.execute(_LIFT_TIMEOUT)
+        cursor.fetchall()
 
 
 @contextmanager
@@ -169,6 +176,8 @@ def _fail(err: Any) -> NoReturn:
     # Not its text: that may quote values of rows.
     if err.sqlstate in _RESHAPED:
         raise SourceReshaped(f"a table was altered since the snapshot of its copy (SQLSTATE {err.sqlstate})") from err
+    if err.sqlstate == _FORBIDDEN:
+        raise SourceForbidden("the source table may not be read, or not whole (row-level security)") from err
     raise SourceUnavailable(f"reading the source table failed (SQLSTATE {err.sqlstate or 'none'})") from err
 
 
