@@ -170,6 +170,42 @@ def test_an_enum_value_that_is_renamed_copies_its_tables(bench: CaptureBench) ->
     assert table(bench, "orders").state is TableState.LIVE
 
 
+DEEP = (
+    "CREATE TYPE mood AS ENUM ('sad', 'fine')",
+    "CREATE DOMAIN inner_mood AS mood; CREATE DOMAIN outer_mood AS inner_mood",
+    "CREATE TYPE pair AS (a int, m mood); CREATE TYPE moods AS RANGE (subtype = mood)",
+)
+
+
+@pytest.mark.parametrize("type_", ["outer_mood", "inner_mood[]", "pair", "pair[]", "moods"])
+def test_an_enum_value_is_followed_into_any_type(bench: CaptureBench, type_: str) -> None:
+    live_pipeline(bench, *DEEP, f"CREATE TABLE items (id int PRIMARY KEY, m {type_})", ORDERS)
+    bench.execute("ALTER TYPE mood RENAME VALUE 'sad' TO 'low'")
+    look(bench)
+    assert table(bench, "items").state is TableState.PENDING
+    assert table(bench, "orders").state is TableState.LIVE
+
+
+@pytest.mark.parametrize("change", ["ADD ATTRIBUTE b int", "DROP ATTRIBUTE m"])
+def test_a_composite_type_that_holds_something_else_copies_its_tables(bench: CaptureBench, change: str) -> None:
+    live_pipeline(bench, *DEEP, "CREATE TABLE items (id int PRIMARY KEY, p pair)", ORDERS)
+    bench.execute(f"ALTER TYPE pair {change} CASCADE")
+    look(bench)
+    assert table(bench, "items").state is TableState.PENDING
+    assert table(bench, "orders").state is TableState.LIVE
+
+
+@pytest.mark.parametrize(("before", "after"), [("int", "oid"), ("cidr", "inet")])
+def test_a_type_that_writes_the_same_bytes_otherwise_copies_the_table(
+    bench: CaptureBench, before: str, after: str
+) -> None:
+    live_pipeline(bench, f"CREATE TABLE items (id int PRIMARY KEY, v {before})", ORDERS)
+    bench.execute(f"ALTER TABLE items ALTER v TYPE {after}")
+    look(bench)
+    assert table(bench, "items").state is TableState.PENDING
+    assert table(bench, "orders").state is TableState.LIVE
+
+
 ATTACHED = "CREATE TABLE days_3 (LIKE days); INSERT INTO days_3 VALUES (1, 21, 'x');"
 
 

@@ -114,3 +114,17 @@ def test_a_footprint_survives_its_way_through_the_state() -> None:
     footprint = Footprint((HEAP, LEAF), "50", {1: "sad"}, "1 2 3")
     assert Footprint.from_json(footprint.to_json()) == footprint
     assert footprint.is_like(msgspec.structs.replace(footprint, horizon="60"))
+
+
+@pytest.mark.parametrize(("old", "new"), [(INT, 26), (650, 869), (TEXT, 142), (90_000, TEXT)])
+def test_a_type_that_writes_the_same_bytes_otherwise_is_suspect(old: int, new: int) -> None:
+    before, now = (but(HEAP, columns={1: ColumnTrace(xid, oid, -1)}) for xid, oid in (("7", old), ("9", new)))
+    (suspicion,) = found([before], [now])
+    assert suspicion.question is None
+    assert "type" in suspicion.reason
+
+
+@pytest.mark.parametrize(("old", "new"), [(TEXT, 1043), (1043, TEXT), (142, TEXT), (1560, 1562)])
+def test_a_type_that_writes_the_same_bytes_alike_is_not(old: int, new: int) -> None:
+    before, now = (but(HEAP, columns={1: ColumnTrace(xid, oid, -1)}) for xid, oid in (("7", old), ("9", new)))
+    assert not found([before], [now])

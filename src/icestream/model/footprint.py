@@ -12,6 +12,9 @@ from dataclasses import dataclass
 
 import msgspec
 
+_TEXT, _VARCHAR, _XML, _BIT, _VARBIT = 25, 1043, 142, 1560, 1562
+# Types that share their bytes and are written alike, so that rows from before need no other text.
+_WRITTEN_ALIKE = {(_TEXT, _VARCHAR), (_VARCHAR, _TEXT), (_XML, _TEXT), (_XML, _VARCHAR), (_BIT, _VARBIT)}
 _KEEP_VALUES = {(21, 23), (21, 20), (23, 20), (700, 701)}  # of int2, int4, int8; float4, float8
 
 
@@ -42,7 +45,8 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
 class Footprint(msgspec.Struct, frozen=True):
     parts: tuple[Part, ...]
     horizon: str  # every transaction before this one had ended
-    labels: Mapping[int, str] = {}  # of the enums among its columns, by the oid of the value
+    # Of the enums in its columns by the oid of the value; of composite types, by their negative oid, what they hold.
+    labels: Mapping[int, str] = {}
     trigger: str | None = None  # the event triggers of the source, if it has them
 
     def is_like(self, other: Footprint) -> bool:
@@ -86,14 +90,15 @@ def suspicions(before: Footprint, now: Footprint) -> Iterator[Suspicion]:
         elif part.file:
             yield _of_new(part, known, there)
     if any(before.labels[oid] != label for oid, label in now.labels.items() if oid in before.labels):
-        yield Suspicion("a value of an enum was renamed")
+        yield Suspicion("a value of an enum was renamed, or a composite type holds something else")
 
 
 def _of_known(before: Part, now: Part, whole: Footprint, trigger: str | None) -> Iterator[Suspicion]:
     if before.linked != now.linked:
         yield Suspicion(f"partition {now.name} was away for a while")
     elif before.file == now.file:
-        return
+        if now.file and _is_written_otherwise(before, now):
+            yield Suspicion(f"a column of {now.name} got a type that writes the same bytes otherwise")
     elif _is_rewritten(before, now) and not (trigger and trigger == whole.trigger and _keeps_values(before, now)):
         yield Suspicion(f"{now.name} was rewritten")
     elif now.parent:
@@ -110,6 +115,16 @@ def _is_rewritten(before: Part, now: Part) -> bool:
     if before.toast and before.toast == now.toast:
         return False
     return any(before.columns.get(number) != trace for number, trace in now.columns.items())
+
+
+def _is_written_otherwise(before: Part, now: Part) -> bool:
+    """Whether rows that were not touched have other texts now: of int4 and oid, say, or of cidr and inet."""
+    types = {
+        number: (trace.type_oid, now.columns[number].type_oid)
+        for number, trace in before.columns.items()
+        if number in now.columns
+    }
+    return any(old != new and (old, new) not in _WRITTEN_ALIKE for old, new in types.values())
 
 
 def _keeps_values(before: Part, now: Part) -> bool:

@@ -18,12 +18,35 @@ from icestream.sources.postgres.ddl_trigger import Rewrites, find_trigger, read_
 
 _AT_ONE_MOMENT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _HORIZON: Final = "SELECT mod(pg_snapshot_xmin(pg_current_snapshot())::text::numeric, 4294967296)::text"
+# Of every type that a column's type is made of, however deep: arrays, domains, composite types and ranges.
 _LABELS: Final = """
-SELECT a.attrelid::bigint, e.oid::bigint, e.enumlabel
-  FROM pg_attribute a
-  JOIN pg_type t ON t.oid = a.atttypid
-  JOIN pg_enum e ON e.enumtypid IN (t.oid, t.typelem, t.typbasetype)
- WHERE a.attrelid = ANY (%s) AND a.attnum > 0 AND NOT a.attisdropped
+WITH RECURSIVE used AS (
+    SELECT attrelid AS root, atttypid AS type
+      FROM pg_attribute
+     WHERE attrelid = ANY (%s) AND attnum > 0 AND NOT attisdropped
+    UNION
+    SELECT used.root, part.type
+      FROM used
+      JOIN pg_type t ON t.oid = used.type
+     CROSS JOIN LATERAL (
+           SELECT t.typelem WHERE t.typelem <> 0
+           UNION ALL
+           SELECT t.typbasetype WHERE t.typbasetype <> 0
+           UNION ALL
+           SELECT atttypid FROM pg_attribute WHERE attrelid = t.typrelid AND attnum > 0 AND NOT attisdropped
+           UNION ALL
+           SELECT rngsubtype FROM pg_range WHERE t.oid IN (rngtypid, rngmultitypid)
+           ) AS part (type)
+)
+SELECT used.root::bigint, e.oid::bigint, e.enumlabel
+  FROM used
+  JOIN pg_enum e ON e.enumtypid = used.type
+ UNION ALL
+SELECT used.root::bigint, -t.oid::bigint, string_agg(a.attnum || ' ' || a.atttypid, ', ' ORDER BY a.attnum)
+  FROM used
+  JOIN pg_type t ON t.oid = used.type AND t.typtype = 'c'
+  JOIN pg_attribute a ON a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+ GROUP BY used.root, t.oid
 """
 _NAME: Final = """
 SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s
