@@ -54,11 +54,11 @@ def _measure(run: BenchRun, shape: Shape, rows: int) -> tuple[list[Figure], list
     name = f"{shape.table}_{rows}"
     with run.server.database(name) as source:
         _fill(source, shape, rows)
-        job, small = (CopyJob(source, *which, run.folder) for which in ((shape.table, rows), (SIDE, WARM_ROWS)))
+        job = CopyJob(source, shape.table, rows, run.folder)
         with step("DuckDB"):
             duckdb = measure_duckdb(job)
         with step("ingestr"):
-            ingestr = measure_ingestr(job, small)
+            ingestr = measure_ingestr(job, small=CopyJob(source, SIDE, WARM_ROWS, run.folder))
         pipeline = Pipeline(name, source, run.folder, {})
         copied = copy_with_warm_worker(pipeline, shape.table)
         require_equal(pipeline, [shape.table], shape.summed)

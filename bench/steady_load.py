@@ -54,8 +54,11 @@ class SteadyLoad:
             self._future.result()
         return [self._age(table, positions.get(table, 0)) for table in self._tables]
 
-    def is_each_seen(self) -> bool:
-        """Whether a change of each table has become visible, as far as `ages` was told."""
+    def begin_round(self) -> None:
+        self._seen.clear()
+
+    def is_round_over(self) -> bool:
+        """Whether in this round changes of each table have become visible, as far as `ages` was told."""
         return len(self._seen) == len(self._tables)
 
     def _age(self, table: str, position: int) -> float:
