@@ -6,6 +6,7 @@ IcestreamError
 ├── EnvironmentMissing        Java, a jar, a program, a terminal is not there
 ├── SourceError               PostgreSQL refuses or is not what we expect
 │   ├── SourceUnavailable       cannot be reached now
+│   ├── SourceForbidden         a privilege is missing
 │   ├── SlotLost                the slot is gone or its WAL was removed
 │   ├── SlotInUse               another process reads the slot
 │   ├── WrongCluster            the source is another database cluster than before
