@@ -37,6 +37,7 @@ class BatchMaker:
         self._after = after
         self._kept: list[DataFrame] = []
         self._staged: DataFrame | None = None
+        self._common: frozenset[str] = frozenset()
         self._lost: DataFrame | None = None
 
     def make(
@@ -52,6 +53,7 @@ class BatchMaker:
         profile = reduce(Profile.__add__, (entry.profile for entry in entries))
         staged, empties_table = self._after_truncate(self._read(entries, relations), profile)
         self._staged = staged
+        self._common = self._common_columns([relations[entry.relation_version] for entry in entries])
         effects = {"empties_table": empties_table, "may_be_absent": may_be_absent, "by_equality": by_equality}
         if profile.records > _SMALL_BATCH and self._last_change_tells_all(profile):
             return self._decided(staged, profile, effects)
@@ -77,7 +79,7 @@ class BatchMaker:
         return decode(at_offsets(staged, decided, count), self.shape, after=self._after)
 
     def _folded(self, staged: DataFrame, profile: Profile, before: TableBefore, effects: Mapping[str, bool]) -> Batch:
-        changes = decode(staged, self.shape, after=self._after)
+        changes = decode(staged, self.shape, after=self._after, told_apart_by=self._common)
         happened = key_steps(changes, self.shape, profile)
         toast = self._unchanged_columns(changes) if profile.unchanged else []
         alone = _only_inserts(profile)
@@ -136,6 +138,15 @@ class BatchMaker:
         if last is None:
             return staged.filter(F.col(change.OP) != Op.TRUNCATE), False
         return staged.filter(F.col("offset") > last), True
+
+    def _common_columns(self, relations: Sequence[Relation]) -> frozenset[str]:
+        """Those that all of these relations have, and write alike: a row's image in another one is of no use."""
+        kinds: dict[str, set[object]] = {column.name: set() for column in self.shape.told}
+        for relation in set(relations):
+            types = {column.name: (column.type_oid, column.typmod) for column in relation.columns}
+            for column, (source, _) in zip(self.shape.told, self.shape.sources(relation), strict=True):
+                kinds[column.name].add(None if source is None else types[source])
+        return frozenset(name for name, found in kinds.items() if len(found) == 1 and None not in found)
 
     def _unchanged_columns(self, changes: DataFrame) -> list[str]:
         names = changes.filter(F.col("unchanged").isNotNull()).select(F.explode("unchanged")).distinct().collect()

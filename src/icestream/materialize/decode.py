@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import reduce
 from pathlib import PurePosixPath
 
@@ -89,7 +89,7 @@ def _renamed(staged: DataFrame, relation: Relation, shape: Shape) -> DataFrame:
     return staged.select(*(replaced.get(name, F.col(name)) for name in staged.columns))
 
 
-def decode(staged: DataFrame, shape: Shape, *, after: int) -> DataFrame:
+def decode(staged: DataFrame, shape: Shape, *, after: int, told_apart_by: Collection[str] | None = None) -> DataFrame:
     """One row per change that committed after position `after`.
 
     offset, op      place in the log, operation
@@ -97,6 +97,7 @@ def decode(staged: DataFrame, shape: Shape, *, after: int) -> DataFrame:
     row             struct of typed columns; of NULLs for a delete
     unchanged       names of the columns whose value was not sent
     unfit           whether a value, or the key, can't be held by the table and has no companion column
+    new_text, old_text   under a full identity: what tells rows of one key apart, in the columns `told_apart_by`
     """
     new, old = F.col(change.DATA), F.col(change.OLD)
     is_delete = F.col(change.OP) == Op.DELETE
@@ -116,7 +117,8 @@ def decode(staged: DataFrame, shape: Shape, *, after: int) -> DataFrame:
         _is_unfit(new, F.col("row"), shape.columns).alias("unfit"),
     ]
     if shape.full_identity:
-        columns += [new.alias("new_text"), old.alias("old_text")]
+        named = [c for c in shape.told if told_apart_by is None or c.name in told_apart_by]
+        columns += [_texts(new, named).alias("new_text"), _texts(old, named).alias("old_text")]
     return values.select(*columns)
 
 
@@ -226,6 +228,10 @@ def _key_json(key: Column, named: Sequence[LakeColumn]) -> Column:
 def _key_value(is_delete: Column, column: LakeColumn) -> Column:
     new, old = F.col(change.DATA), F.col(change.OLD)
     return typed(F.when(is_delete, _text(old, column)).otherwise(_text(new, column)), column.type)
+
+
+def _texts(tuple_: Column, columns: Sequence[LakeColumn]) -> Column:
+    return F.when(tuple_.isNotNull(), F.struct(*(_text(tuple_, column).alias(column.name) for column in columns)))
 
 
 def _typed_struct(tuple_: Column, columns: Sequence[LakeColumn]) -> Column:

@@ -1,0 +1,10 @@
+INSERT INTO t VALUES (2, 'old', 'x'), (3, 'old', 'y'), (4, 'gone', 'z');
+INSERT INTO u VALUES (1, 'old'), (2, 'gone');
+ALTER TABLE t DROP COLUMN d;
+ALTER TABLE u ADD COLUMN n int DEFAULT 7;
+UPDATE t SET a = 'new' WHERE id = 2;
+UPDATE t SET id = 30 WHERE id = 3;
+DELETE FROM t WHERE id = 4;
+UPDATE t SET a = 'ONE' WHERE id = 1;
+UPDATE u SET a = 'new' WHERE id = 1;
+DELETE FROM u WHERE id = 2;
