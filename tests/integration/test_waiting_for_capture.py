@@ -45,7 +45,7 @@ def test_a_worker_waits_until_the_schema_is_there(
         require_current(db)
 
     with ThreadPoolExecutor(1) as executor:
-        begun = executor.submit(when_capture_has_begun, look, threading.Event())
+        begun = executor.submit(when_capture_has_begun, look, threading.Event(), Pulse("worker"))
         wait_for(lambda: len(looks) > 3, "several looks")
         assert not begun.done()
         migrate(db)
